@@ -1,0 +1,45 @@
+# Every target sets up what it needs: a virtual environment in .venv, downloads in .cache.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+CACHE := $(CURDIR)/.cache
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export LAZYDELTA_CACHE := $(CACHE)
+
+.PHONY: help venv lint types imports test unit demo bench bench-full lock clean
+
+help: ## Show this list.
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+$(VENV)/.stamp: requirements/dev.lock pyproject.toml
+	@$(PYTHON) requirements/check_machine.py python
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements/dev.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+venv: $(VENV)/.stamp ## Make the virtual environment.
+
+.PHONY: java
+java:
+	@$(PYTHON) requirements/check_machine.py java
+
+lint: venv ## Format check, lint, types, import contract.
+	$(BIN)/ruff format --check src tests bench requirements
+	$(BIN)/ruff check src tests bench requirements
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+unit: venv ## The fast tests: no Spark, no servers.
+	$(BIN)/pytest tests/unit tests/property tests/test_tidy.py
+
+test: java lint ## Everything: lint, types, imports, all tests with their real servers.
+	$(BIN)/pytest
+
+lock: venv ## Write requirements/dev.lock anew from pyproject.toml.
+	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --universal --generate-hashes \
+	  --no-header --python-version 3.11 --output-file requirements/dev.lock
+
+clean: ## Remove what the other targets made.
+	rm -rf $(VENV) $(CACHE) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

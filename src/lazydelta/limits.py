@@ -1,0 +1,34 @@
+"""Every bound in one place. Relations between them are asserted where they are declared."""
+
+from __future__ import annotations
+
+KIB = 1 << 10
+MIB = 1 << 20
+
+# --- storage -----------------------------------------------------------------
+REQUEST_ATTEMPTS_MAX = 4
+REQUEST_TIMEOUT_SECONDS = 30.0
+SCAN_TIMEOUT_SECONDS = 0.0  # 0: no deadline for the scan as a whole
+BACKOFF_FIRST_SECONDS = 0.1
+BACKOFF_MAX_SECONDS = 5.0
+CONNECTIONS_MAX = 32
+RANGE_COALESCE_BYTES = 256 * KIB  # two ranges closer than this become one request
+READ_BLOCK_BYTES = 1 * MIB  # one request of a column that is streamed
+PARQUET_FOOTER_GUESS_BYTES = 64 * KIB  # read first; most footers fit
+PRELOAD_BYTES_MAX = 8 * MIB  # column chunks of one row group up to this are fetched at once
+
+# --- log ---------------------------------------------------------------------
+COMMIT_PARALLELISM = 10
+COMMIT_WHOLE_BYTES_MAX = 4 * MIB  # larger commits are streamed and decoded in slices
+COMMIT_CHUNK_BYTES = 1 * MIB
+TAIL_BYTES_KEPT_MAX = 16 * MIB  # commit bytes kept between finding the metadata and emitting files
+LOG_LINE_BYTES_MAX = 64 * MIB
+
+# --- scan --------------------------------------------------------------------
+BATCH_ROWS = 8192
+CHECKPOINT_ROW_GROUPS_PER_BATCH = 10
+REMOVE_SET_BYTES = 32 * MIB
+AUTO_COMMITS_MAX = 100  # a tail longer than this is cheaper to read forward (seeds, section 13)
+
+assert COMMIT_CHUNK_BYTES <= COMMIT_WHOLE_BYTES_MAX <= TAIL_BYTES_KEPT_MAX
+assert PARQUET_FOOTER_GUESS_BYTES <= READ_BLOCK_BYTES <= PRELOAD_BYTES_MAX

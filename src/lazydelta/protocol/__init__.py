@@ -1,0 +1,1 @@
+"""Delta's vocabulary, pure: actions, log file names, keys, schema JSON, features, statistics rules."""

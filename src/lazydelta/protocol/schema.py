@@ -1,0 +1,170 @@
+"""A table's schema: Delta's schema JSON as small frozen structs, and as Arrow types.
+
+Contract: names are logical; `Field.physical_name` is the name inside data files, statistics and partition
+values (PROTOCOL.md, "Column Mapping"). Types this reader does not know are an error that names them.
+Spec: PROTOCOL.md, "Schema Serialization Format".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from lazydelta.errors import UnsupportedTableError
+
+_DECIMAL = re.compile(r"^decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)$")
+_ARROW_PRIMITIVES: dict[str, pa.DataType] = {
+    "string": pa.string(),
+    "long": pa.int64(),
+    "integer": pa.int32(),
+    "short": pa.int16(),
+    "byte": pa.int8(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+    "void": pa.null(),
+    "variant": pa.struct([pa.field("metadata", pa.binary()), pa.field("value", pa.binary())]),
+}
+
+
+class PrimitiveType(msgspec.Struct, frozen=True):
+    """A leaf type by its Delta name: `long`, `decimal(10,2)`, `timestamp_ntz`, …"""
+
+    name: str
+
+
+class ArrayType(msgspec.Struct, frozen=True):
+    """A list."""
+
+    element: DeltaType
+    contains_null: bool
+
+
+class MapType(msgspec.Struct, frozen=True):
+    """A map."""
+
+    key: DeltaType
+    value: DeltaType
+    value_contains_null: bool
+
+
+class Field(msgspec.Struct, frozen=True):
+    """One column or nested field."""
+
+    name: str
+    type: DeltaType
+    nullable: bool
+    metadata: dict[str, Any]
+
+    @property
+    def physical_name(self) -> str:
+        """The name used inside data files, statistics and partition values."""
+        return str(self.metadata.get("delta.columnMapping.physicalName", self.name))
+
+    @property
+    def is_collated(self) -> bool:
+        """Whether string comparison follows a collation, so that bounds in byte order say nothing."""
+        return bool(self.metadata.get("__COLLATIONS"))
+
+
+class StructType(msgspec.Struct, frozen=True):
+    """A table's columns, or a nested struct's fields."""
+
+    fields: tuple[Field, ...]
+
+    def field(self, name: str) -> Field | None:
+        """The field of that name: as spelled, else the only one that differs by case alone."""
+        for field in self.fields:
+            if field.name == name:
+                return field
+        folded = [field for field in self.fields if field.name.lower() == name.lower()]
+        return folded[0] if len(folded) == 1 else None
+
+    def leaves(self) -> Iterator[tuple[tuple[str, ...], Field]]:
+        """Every leaf with its logical path, structs opened, arrays and maps closed."""
+        for field in self.fields:
+            if isinstance(field.type, StructType):
+                yield from (((field.name, *path), leaf) for path, leaf in field.type.leaves())
+            else:
+                yield (field.name,), field
+
+
+DeltaType = PrimitiveType | ArrayType | MapType | StructType
+
+
+def parse_schema(schema_string: str, where: str) -> StructType:
+    """The schema in `metaData.schemaString`; `where` names the table in errors."""
+    parsed = _parse_type(msgspec.json.decode(schema_string), where)
+    if not isinstance(parsed, StructType):
+        raise UnsupportedTableError(
+            f"the schema is not a struct: {schema_string[:80]}", where, "repair the table's metadata"
+        )
+    return parsed
+
+
+def arrow_type(delta_type: DeltaType) -> pa.DataType:
+    """The Arrow type that rows and statistics of this type are given in."""
+    match delta_type:
+        case PrimitiveType(name):
+            return _arrow_primitive(name)
+        case ArrayType(element, contains_null):
+            return pa.list_(pa.field("element", arrow_type(element), contains_null))
+        case MapType(key, value, value_contains_null):
+            return pa.map_(arrow_type(key), pa.field("value", arrow_type(value), value_contains_null))
+        case StructType(fields):
+            return pa.struct([arrow_field(field) for field in fields])
+
+
+def arrow_field(field: Field) -> pa.Field:
+    """The Arrow field of a column, by its logical name."""
+    return pa.field(field.name, arrow_type(field.type), field.nullable)
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """The Arrow schema of a table, by logical names."""
+    return pa.schema([arrow_field(field) for field in schema.fields])
+
+
+def _arrow_primitive(name: str) -> pa.DataType:
+    decimal = _DECIMAL.match(name)
+    if decimal:
+        return pa.decimal128(int(decimal[1]), int(decimal[2]))
+    return _ARROW_PRIMITIVES[name]
+
+
+def _parse_type(raw: Any, where: str) -> DeltaType:  # Any: JSON as the writer left it
+    if isinstance(raw, str):
+        name = "decimal(10,0)" if raw == "decimal" else raw
+        if name not in _ARROW_PRIMITIVES and not _DECIMAL.match(name):
+            raise UnsupportedTableError(
+                f"the schema has a column of the unknown type {raw!r}", where, "use a newer lazydelta"
+            )
+        return PrimitiveType(name)
+    kind = raw.get("type")
+    if kind == "struct":
+        return StructType(tuple(_parse_field(field, where) for field in raw["fields"]))
+    if kind == "array":
+        return ArrayType(_parse_type(raw["elementType"], where), raw.get("containsNull", True))
+    if kind == "map":
+        key, value = _parse_type(raw["keyType"], where), _parse_type(raw["valueType"], where)
+        return MapType(key, value, raw.get("valueContainsNull", True))
+    raise UnsupportedTableError(
+        f"the schema has a column of the unknown type {kind!r}", where, "use a newer lazydelta"
+    )
+
+
+def _parse_field(raw: dict[str, Any], where: str) -> Field:
+    return Field(
+        name=raw["name"],
+        type=_parse_type(raw["type"], where),
+        nullable=raw.get("nullable", True),
+        metadata=raw.get("metadata") or {},
+    )

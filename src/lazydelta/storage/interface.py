@@ -1,0 +1,74 @@
+"""What the rooms above ask of a store: a handful of reads, one conditional write, honest counters.
+
+Contract: `name` is a decoded path relative to the table's root (`_delta_log/00000000000000000000.json`).
+Every failure is a `StorageError` (or `AccessDeniedError`); an absent object is `ObjectNotFoundError`. A
+body shorter than asked for is retried and never handed out. Methods are safe to call from several threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+import msgspec
+
+from lazydelta.errors import StorageError
+from lazydelta.storage.counters import IoCounters
+
+
+class ObjectInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """One listed object."""
+
+    name: str  # relative to the table's root, decoded
+    size_bytes: int
+    modified_ms: int  # since 1970, UTC
+    etag: str | None = None
+
+
+class ObjectNotFoundError(StorageError):
+    """The object is not there. The log room turns it into what it means for the table."""
+
+
+class Storage(Protocol):
+    """One table's root in one store."""
+
+    @property
+    def root(self) -> str:
+        """The table's canonical URI, without a trailing slash and without credentials."""
+        ...
+
+    @property
+    def counters(self) -> IoCounters:
+        """What has been asked of the store through this object so far."""
+        ...
+
+    def list_from(self, folder: str, after: str | None = None) -> Iterator[ObjectInfo]:
+        """Objects directly below `folder` (`_delta_log`) whose base name sorts after `after`, in any order.
+
+        Lazy, a page of the store at a time, sub-folders not opened. A folder that does not exist is empty.
+        """
+        ...
+
+    def get(self, name: str) -> bytes:
+        """The whole object."""
+        ...
+
+    def get_range(self, name: str, start: int, length: int) -> bytes:
+        """`length` bytes from `start`: exactly that many, or an error."""
+        ...
+
+    def get_ranges(self, name: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Many (start, length) at once, in one round trip, near ones coalesced."""
+        ...
+
+    def get_stream(self, name: str, chunk_bytes: int) -> Iterator[bytes]:
+        """The whole object in chunks of about `chunk_bytes`; resumes where a connection broke off."""
+        ...
+
+    def put_if_absent(self, name: str, body: bytes) -> bool:
+        """Write the object unless one is there already; say whether it was written."""
+        ...
+
+    def scoped(self) -> Storage:
+        """The same store with counters of its own, that add to this one's too: one scan, one account."""
+        ...
