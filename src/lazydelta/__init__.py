@@ -1,0 +1,1 @@
+"""Stream the live files of huge Delta Lake tables, newest first, in bounded memory."""
