@@ -1,0 +1,5 @@
+"""Fixtures shared by every folder of tests."""
+
+pytest_plugins = [
+    "tests.support.spark",
+]
