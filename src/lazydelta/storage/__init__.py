@@ -1,6 +1,16 @@
 """The only room that touches bytes: local folders, Azure and S3 through obstore; retries; counters."""
 
 from lazydelta.storage.counters import IoCounters, IoSnapshot
+from lazydelta.storage.deadline import Deadline
 from lazydelta.storage.interface import ObjectInfo, ObjectNotFoundError, Storage
+from lazydelta.storage.opening import open_storage
 
-__all__ = ["IoCounters", "IoSnapshot", "ObjectInfo", "ObjectNotFoundError", "Storage"]
+__all__ = [
+    "Deadline",
+    "IoCounters",
+    "IoSnapshot",
+    "ObjectInfo",
+    "ObjectNotFoundError",
+    "Storage",
+    "open_storage",
+]

@@ -2,6 +2,8 @@
 
 A request's depth is one more than the deepest request that had finished when it began; the deepest of
 all is the number of round trips that had to happen one after the other, however many ran side by side.
+Every attempt counts as a request, because every attempt costs a round trip; `retries` says how many of
+them repeated a request that had failed.
 """
 
 from __future__ import annotations
@@ -23,6 +25,13 @@ class IoSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     requests_by_kind: dict[str, int] = msgspec.field(default_factory=dict)
 
 
+class IoTicket(msgspec.Struct, frozen=True):
+    """A request under way: its depth here, and its depth in the parent's account, which may differ."""
+
+    depth: int
+    parent: IoTicket | None = None
+
+
 class IoCounters:
     """Thread-safe counters; a child adds to its parent as well."""
 
@@ -35,22 +44,29 @@ class IoCounters:
         self._retries = 0
         self._depth_done = 0
 
-    def begin(self, kind: str) -> int:
-        """Count one request of that kind (`list`, `get`, `put`, …); keep the depth for `finish`."""
-        if self._parent is not None:
-            self._parent.begin(kind)
+    def begin(self, kind: str) -> IoTicket:
+        """Count one request of that kind (`list`, `get`, `put`, …); keep the ticket for `finish`."""
+        above = None if self._parent is None else self._parent.begin(kind)
         with self._lock:
             self._by_kind[kind] += 1
-            return self._depth_done + 1
+            return IoTicket(self._depth_done + 1, above)
 
-    def finish(self, depth: int, *, bytes_read: int = 0, bytes_written: int = 0) -> None:
-        """The request that began at `depth` has ended, well or not."""
+    def finish(self, ticket: IoTicket, *, bytes_read: int = 0, bytes_written: int = 0) -> None:
+        """The request that began with `ticket` has ended, well or not. Only once a ticket."""
         if self._parent is not None:
-            self._parent.finish(depth, bytes_read=bytes_read, bytes_written=bytes_written)
+            assert ticket.parent is not None
+            self._parent.finish(ticket.parent, bytes_read=bytes_read, bytes_written=bytes_written)
         with self._lock:
             self._bytes_read += bytes_read
             self._bytes_written += bytes_written
-            self._depth_done = max(self._depth_done, depth)
+            self._depth_done = max(self._depth_done, ticket.depth)
+
+    def add_bytes_read(self, byte_count: int) -> None:
+        """Bytes that arrived after the answer had begun: a stream's chunks."""
+        if self._parent is not None:
+            self._parent.add_bytes_read(byte_count)
+        with self._lock:
+            self._bytes_read += byte_count
 
     def retry(self) -> None:
         """One more attempt at a request that failed."""

@@ -14,6 +14,7 @@ import msgspec
 
 from lazydelta.errors import StorageError
 from lazydelta.storage.counters import IoCounters
+from lazydelta.storage.deadline import Deadline
 
 
 class ObjectInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,6 +70,9 @@ class Storage(Protocol):
         """Write the object unless one is there already; say whether it was written."""
         ...
 
-    def scoped(self) -> Storage:
-        """The same store with counters of its own, that add to this one's too: one scan, one account."""
+    def scoped(self, deadline: Deadline | None = None) -> Storage:
+        """The same store with counters of its own, that add to this one's too: one scan, one account.
+
+        After `deadline` every request of the scoped storage is a `StorageError` that says so.
+        """
         ...

@@ -1,0 +1,166 @@
+"""Where a table is: the spellings of one address, reduced to store, container, path and canonical root.
+
+Why: `abfss://`, `az://` and `https://` may all name the same table, and identity (cache keys, absolute paths
+in a log) must not depend on which one the user typed. Pure: nothing is opened, nothing is looked up.
+Contract: URLs are percent-decoded exactly once; plain local paths are not decoded. An address that carries a
+query or a password is refused without repeating it, so that no secret reaches an error message.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Literal
+from urllib.parse import SplitResult, unquote, urlsplit
+
+import msgspec
+
+from lazydelta.errors import InvalidRequestError
+from lazydelta.storage.names import uri_path
+
+SCHEMES_TEXT = (
+    "a local path, file://, abfss://container@account/path (or abfs://), az://container/path (or azure://), "
+    "https://account.blob.core.windows.net/container/path, s3://bucket/path (or s3a://)"
+)
+_SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):/")  # one letter alone would be a drive
+_AZURE_HOST = re.compile(
+    r"^(?P<account>[a-z0-9-]+)\.(?:blob|dfs)\."
+    r"(?P<suffix>core\.windows\.net|core\.chinacloudapi\.cn|core\.usgovcloudapi\.net|fabric\.microsoft\.com)$"
+)
+_ACCOUNT = re.compile(r"^[a-z0-9-]+$")
+PUBLIC_AZURE = "core.windows.net"
+FABRIC = "fabric.microsoft.com"
+
+
+class TableAddress(msgspec.Struct, frozen=True, kw_only=True):
+    """A table's place in a store. `path` is decoded, without slashes at either end (but `/…` when local)."""
+
+    kind: Literal["local", "azure", "s3"]
+    path: str
+    container: str = ""  # the bucket, on S3
+    account: str | None = None  # Azure: unknown when the URL leaves it to the options
+    azure_suffix: str = PUBLIC_AZURE
+
+    @property
+    def root(self) -> str:
+        """The canonical URI, without a trailing slash."""
+        if self.kind == "local":
+            return f"file://{uri_path(self.path)}".rstrip("/")
+        if self.kind == "s3":
+            return f"s3://{self.container}/{uri_path(self.path)}".rstrip("/")
+        if self.account is None:
+            return f"az://{self.container}/{uri_path(self.path)}".rstrip("/")
+        host = f"{self.account}.dfs.{self.azure_suffix}"
+        return f"abfss://{self.container}@{host}/{uri_path(self.path)}".rstrip("/")
+
+
+def parse_address(url: str) -> TableAddress:
+    """The address that `url` spells, or an `InvalidRequestError` that names the supported schemes."""
+    found = _SCHEME.match(url)
+    if found is None:
+        return _local(url)
+    scheme = found.group(1).lower()
+    parts = _split(url)
+    if scheme == "file":
+        return _file_url(parts)
+    if scheme in ("s3", "s3a"):
+        return TableAddress(kind="s3", container=_container(parts.netloc, parts), path=_path(parts.path))
+    if scheme in ("abfs", "abfss"):
+        return _abfs(parts)
+    if scheme in ("az", "azure"):
+        return TableAddress(kind="azure", container=_container(parts.netloc, parts), path=_path(parts.path))
+    if scheme == "https":
+        return _azure_https(parts)
+    raise InvalidRequestError(
+        f"{scheme}:// is not a scheme this reader opens", _shown(parts), f"use {SCHEMES_TEXT}"
+    )
+
+
+def _split(url: str) -> SplitResult:
+    parts = urlsplit(url)
+    if (
+        parts.query
+        or parts.fragment
+        or (parts.scheme.lower() not in ("abfs", "abfss") and "@" in parts.netloc)
+    ):
+        raise InvalidRequestError(
+            "the table's URL carries a query, a fragment or a user",
+            _shown(parts),
+            "pass credentials as storage_options (sas_token, account_key, access_key_id, …); "
+            "write ? and # in a path as %3F and %23",
+        )
+    return parts
+
+
+def _shown(parts: SplitResult) -> str:
+    """The URL without anything that may be a secret."""
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def _local(path: str) -> TableAddress:
+    if not path:
+        raise InvalidRequestError("the table's address is empty", "url", f"use {SCHEMES_TEXT}")
+    place = Path(path).expanduser() if path.startswith("~") else Path(path)
+    # absolute() keeps symbolic links as the user wrote them; ".." is resolved by the system on opening.
+    return TableAddress(kind="local", path=str(place.absolute()))
+
+
+def _file_url(parts: SplitResult) -> TableAddress:
+    if parts.netloc not in ("", "localhost"):
+        raise InvalidRequestError(
+            f"file:// URLs name no host, but this one names {parts.netloc!r}",
+            _shown(parts),
+            "write file:///absolute/path with three slashes",
+        )
+    return TableAddress(kind="local", path=str(Path(unquote(parts.path))))
+
+
+def _abfs(parts: SplitResult) -> TableAddress:
+    container, at, host = parts.netloc.rpartition("@")
+    if not at:  # fsspec's spelling: the account comes from the options
+        return TableAddress(kind="azure", container=_container(host, parts), path=_path(parts.path))
+    account, suffix = _account(host, parts)
+    return TableAddress(
+        kind="azure",
+        container=_container(container, parts),
+        account=account,
+        azure_suffix=suffix,
+        path=_path(parts.path),
+    )
+
+
+def _azure_https(parts: SplitResult) -> TableAddress:
+    account, suffix = _account(parts.netloc, parts)
+    container, _, path = parts.path.lstrip("/").partition("/")
+    return TableAddress(
+        kind="azure",
+        container=_container(container, parts),
+        account=account,
+        azure_suffix=suffix,
+        path=_path(path),
+    )
+
+
+def _account(host: str, parts: SplitResult) -> tuple[str, str]:
+    known = _AZURE_HOST.match(host.lower())
+    if known is not None:
+        return known.group("account"), known.group("suffix")
+    if parts.scheme != "https" and _ACCOUNT.match(host.lower()):
+        return host.lower(), PUBLIC_AZURE
+    raise InvalidRequestError(
+        f"{host!r} is not the host of an Azure storage account",
+        _shown(parts),
+        f"use {SCHEMES_TEXT}; a private endpoint goes into storage_options as endpoint",
+    )
+
+
+def _container(name: str, parts: SplitResult) -> str:
+    if not name or ":" in name:
+        raise InvalidRequestError(
+            "the table's URL names no container or bucket", _shown(parts), f"use {SCHEMES_TEXT}"
+        )
+    return unquote(name)
+
+
+def _path(path: str) -> str:
+    return "/".join(segment for segment in unquote(path).split("/") if segment)

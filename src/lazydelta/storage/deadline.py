@@ -1,0 +1,46 @@
+"""The moment after which a scan asks nothing more of the store.
+
+Contract: monotonic time, so a clock that is set back does not lengthen a scan. Every request of a scoped
+storage looks at it before it begins, and no pause between attempts reaches past it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+
+import msgspec
+
+from lazydelta.errors import StorageError
+
+
+class Deadline(msgspec.Struct, frozen=True):
+    """A point of `time.monotonic()`; infinity means never."""
+
+    at: float = math.inf
+    after_seconds: float = math.inf
+
+    @classmethod
+    def after(cls, seconds: float) -> Deadline:
+        """So many seconds from now; 0 means never, as in `Settings.scan_timeout_seconds`."""
+        return cls(time.monotonic() + seconds, seconds) if seconds > 0 else NEVER
+
+    def earlier(self, other: Deadline) -> Deadline:
+        """Whichever comes first."""
+        return self if self.at <= other.at else other
+
+    def seconds_left(self) -> float:
+        """Never negative."""
+        return max(0.0, self.at - time.monotonic())
+
+    def check(self, where: str) -> None:
+        """Raise once the moment has passed."""
+        if time.monotonic() >= self.at:
+            raise StorageError(
+                f"the scan's deadline of {self.after_seconds:g} s passed before everything was read",
+                where,
+                "raise scan_timeout_seconds, or ask for less: a narrower predicate or a limit",
+            )
+
+
+NEVER = Deadline()

@@ -1,0 +1,219 @@
+"""A table in a local folder, by plain system calls.
+
+Why not obstore's local store: its listing and its ranges are slower than the calls below, and a local table
+is what tests and notebooks read most.
+Contract: `Storage`, with the same counters: a listing, a read, a range each count as one request, so that a
+test on a folder says something about a store. No retries: what a disk refuses once it refuses again.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from lazydelta.errors import AccessDeniedError, StorageError
+from lazydelta.storage.counters import IoCounters, IoTicket
+from lazydelta.storage.deadline import NEVER, Deadline
+from lazydelta.storage.interface import ObjectInfo, ObjectNotFoundError
+from lazydelta.storage.names import checked_name, uri_of
+from lazydelta.storage.ranges import coalesce, cut
+
+_ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+
+
+class LocalStorage:
+    """`Storage` over a folder."""
+
+    def __init__(
+        self, folder: str, root: str, counters: IoCounters | None = None, deadline: Deadline = NEVER
+    ) -> None:
+        self._folder = folder
+        self._root = root
+        self._counters = counters or IoCounters()
+        self._deadline = deadline
+
+    def __repr__(self) -> str:
+        return f"LocalStorage({self._root!r})"
+
+    @property
+    def root(self) -> str:
+        """The table's canonical URI."""
+        return self._root
+
+    @property
+    def counters(self) -> IoCounters:
+        """What has been asked of the folder through this object so far."""
+        return self._counters
+
+    def scoped(self, deadline: Deadline | None = None) -> LocalStorage:
+        """The same folder with counters of its own; the earlier deadline holds."""
+        earlier = self._deadline if deadline is None else self._deadline.earlier(deadline)
+        return LocalStorage(self._folder, self._root, IoCounters(self._counters), earlier)
+
+    def list_from(self, folder: str, after: str | None = None) -> Iterator[ObjectInfo]:
+        """Files directly below `folder` whose name sorts after `after`."""
+        if folder:
+            checked_name(folder, self._root)
+        where = uri_of(self._root, folder)
+        shown = f"{folder}/" if folder else ""
+        self._deadline.check(where)
+        ticket = self._counters.begin("list")
+        try:
+            entries = os.scandir(f"{self._folder}/{folder}")
+        except _ABSENT:
+            return
+        except OSError as error:
+            raise _failure(error, where) from error
+        finally:
+            self._counters.finish(ticket)
+        with entries:
+            for entry in entries:
+                info = _listed(entry, after, shown)
+                if info is not None:
+                    yield info
+
+    def get(self, name: str) -> bytes:
+        """The whole file."""
+        ticket, body = self._begin("get", name), b""
+        try:
+            with Path(self._path(name)).open("rb", buffering=0) as file:
+                body = file.read()
+        except OSError as error:
+            raise _failure(error, uri_of(self._root, name)) from error
+        finally:
+            self._counters.finish(ticket, bytes_read=len(body))
+        return body
+
+    def get_range(self, name: str, start: int, length: int) -> bytes:
+        """`length` bytes from `start`."""
+        return self.get_ranges(name, [(start, length)])[0]
+
+    def get_ranges(self, name: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Many (start, length) at once; counted as requests side by side."""
+        spans = coalesce(ranges)
+        tickets = [self._begin("get_range", name) for _ in spans]
+        bodies: list[bytes] = []
+        try:
+            if spans:
+                with Path(self._path(name)).open("rb", buffering=0) as file:
+                    bodies = [_read_at(file.fileno(), span.start, span.end - span.start) for span in spans]
+        except OSError as error:
+            raise _failure(error, uri_of(self._root, name)) from error
+        finally:
+            for at, ticket in enumerate(tickets):
+                self._counters.finish(ticket, bytes_read=len(bodies[at]) if bodies else 0)
+        for span, body in zip(spans, bodies, strict=True):
+            if len(body) != span.end - span.start:
+                raise _past_end(uri_of(self._root, name))
+        return cut(ranges, spans, bodies)
+
+    def get_stream(self, name: str, chunk_bytes: int) -> Iterator[bytes]:
+        """The whole file in chunks."""
+        where = uri_of(self._root, name)
+        ticket = self._begin("get", name)
+        try:
+            descriptor = os.open(self._path(name), os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise _failure(error, where) from error
+        finally:
+            self._counters.finish(ticket)
+        try:
+            while chunk := self._next_chunk(descriptor, chunk_bytes, where):
+                yield chunk
+        finally:
+            os.close(descriptor)
+
+    def put_if_absent(self, name: str, body: bytes) -> bool:
+        """Write beside the target, then link it into place: readers see all of it or nothing."""
+        target = Path(self._path(name))
+        ticket, written = self._begin("put", name), False
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            written = _link_new(target, body)
+        except OSError as error:
+            raise _failure(error, uri_of(self._root, name)) from error
+        finally:
+            self._counters.finish(ticket, bytes_written=len(body) if written else 0)
+        return written
+
+    def _begin(self, kind: str, name: str) -> IoTicket:
+        self._deadline.check(uri_of(self._root, name))
+        return self._counters.begin(kind)
+
+    def _path(self, name: str) -> str:
+        return f"{self._folder}/{checked_name(name, self._root)}"
+
+    def _next_chunk(self, descriptor: int, chunk_bytes: int, where: str) -> bytes:
+        self._deadline.check(where)
+        try:
+            chunk = os.read(descriptor, chunk_bytes)
+        except OSError as error:
+            raise _failure(error, where) from error
+        self._counters.add_bytes_read(len(chunk))
+        return chunk
+
+
+def _listed(entry: os.DirEntry[str], after: str | None, shown: str) -> ObjectInfo | None:
+    if after is not None and entry.name <= after:
+        return None
+    try:
+        status = entry.stat()
+    except OSError:  # gone since the folder was read, or a link to nothing
+        return None
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    return ObjectInfo(
+        name=shown + entry.name, size_bytes=status.st_size, modified_ms=status.st_mtime_ns // 1_000_000
+    )
+
+
+def _read_at(descriptor: int, start: int, length: int) -> bytes:
+    """Up to `length` bytes: fewer only at the end of the file."""
+    body = os.pread(descriptor, length, start)
+    if len(body) == length or not body:
+        return body
+    pieces = [body]  # one call reads at most 2 GiB, and a network file system may give less
+    have = len(body)
+    while have < length and (piece := os.pread(descriptor, length - have, start + have)):
+        pieces.append(piece)
+        have += len(piece)
+    return b"".join(pieces)
+
+
+def _link_new(target: Path, body: bytes) -> bool:
+    beside = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        with beside.open("xb") as file:
+            file.write(body)
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            target.hardlink_to(beside)
+        except FileExistsError:
+            return False
+    finally:
+        beside.unlink(missing_ok=True)
+    return True
+
+
+def _failure(error: OSError, where: str) -> StorageError:
+    if isinstance(error, _ABSENT):
+        return ObjectNotFoundError("there is no such file", where, "check the table's path")
+    if isinstance(error, PermissionError):
+        return AccessDeniedError(
+            "the file system refused access", where, "give this user permission to read (or write) there"
+        )
+    return StorageError(
+        f"the file system failed: {error.strerror}", where, "check the disk or the mount, then try again"
+    )
+
+
+def _past_end(where: str) -> StorageError:
+    return StorageError(
+        "the object is shorter than the bytes asked for",
+        where,
+        "the file was cut or replaced after it was listed; read again, or restore the file",
+    )

@@ -1,0 +1,292 @@
+"""A table's root in Azure or S3, through obstore: every attempt counted, bounded, retried, judged.
+
+Contract: `Storage`. At most `limits.CONNECTIONS_MAX` requests are under way at once for one opened table,
+scoped copies included. Bodies are checked against the length that was asked for before they are handed out.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, TypeVar
+
+import obstore
+from obstore.exceptions import AlreadyExistsError
+from obstore.store import AzureStore, S3Store
+
+from lazydelta import limits
+from lazydelta.storage.counters import IoCounters, IoTicket
+from lazydelta.storage.deadline import NEVER, Deadline
+from lazydelta.storage.failures import FAILURES, judge, past_end, replaced
+from lazydelta.storage.interface import ObjectInfo
+from lazydelta.storage.names import checked_name, uri_of
+from lazydelta.storage.ranges import coalesce, cut
+from lazydelta.storage.remote_listing import ListingPlan, pages
+from lazydelta.storage.retry import Retrier, RetryPolicy, TransientError, with_retries
+
+T = TypeVar("T")
+
+
+class RemoteLink:
+    """What scoped copies of one opened table share: the client, the gate, the pool, the policy."""
+
+    def __init__(
+        self,
+        *,
+        store: AzureStore | S3Store,
+        kind: str,
+        root: str,
+        prefix: str,
+        policy: RetryPolicy,
+        lists_from_offset: bool = True,
+    ) -> None:
+        self.store = store
+        self.kind = kind
+        self.root = root
+        self.prefix = prefix
+        self.policy = policy
+        self.lists_from_offset = lists_from_offset
+        self.gate = threading.BoundedSemaphore(limits.CONNECTIONS_MAX)
+        # Threads are made when first needed, and go when the last scoped copy goes. Only single requests
+        # are submitted, never work that waits for other work, so the pool cannot lock itself up.
+        self.pool = ThreadPoolExecutor(limits.CONNECTIONS_MAX, thread_name_prefix="lazydelta-io")
+
+    def key(self, name: str) -> str:
+        """The object's key in the container."""
+        return f"{self.prefix}/{name}" if self.prefix else name
+
+
+class RemoteStorage:
+    """`Storage` over obstore."""
+
+    def __init__(
+        self, link: RemoteLink, counters: IoCounters | None = None, deadline: Deadline = NEVER
+    ) -> None:
+        self._link = link
+        self._counters = counters or IoCounters()
+        self._deadline = deadline
+
+    def __repr__(self) -> str:
+        return f"RemoteStorage({self.root!r})"
+
+    @property
+    def root(self) -> str:
+        """The table's canonical URI."""
+        return self._link.root
+
+    @property
+    def counters(self) -> IoCounters:
+        """What has been asked of the store through this object so far."""
+        return self._counters
+
+    def scoped(self, deadline: Deadline | None = None) -> RemoteStorage:
+        """The same client with counters of its own; the earlier deadline holds."""
+        earlier = self._deadline if deadline is None else self._deadline.earlier(deadline)
+        return RemoteStorage(self._link, IoCounters(self._counters), earlier)
+
+    def list_from(self, folder: str, after: str | None = None) -> Iterator[ObjectInfo]:
+        """Objects directly below `folder` after `after`, a page of the store at a time."""
+        name = checked_name(folder, self.root) if folder else ""
+        plan = ListingPlan(
+            folder=self._link.key(name) if name else self._link.prefix,
+            after=after,
+            page_objects=5000 if self._link.kind == "azure" else 1000,
+            offset_is_served=self._link.lists_from_offset,
+        )
+        shown = f"{folder}/" if folder else ""
+        for page in pages(self._link.store, plan, self._attempts("list", name)):
+            for base_name, meta in page:
+                yield ObjectInfo(
+                    name=shown + base_name,
+                    size_bytes=meta["size"],
+                    modified_ms=round(meta["last_modified"].timestamp() * 1000),
+                    etag=meta["e_tag"],
+                )
+
+    def get(self, name: str) -> bytes:
+        """The whole object."""
+        key, where = self._locate(name)
+
+        def fetch() -> bytes:
+            result = obstore.get(self._link.store, key)
+            body = result.bytes().to_bytes()
+            _check_length(len(body), result.meta["size"], where)
+            return body
+
+        return self._request("get", name, fetch, read=len)
+
+    def get_range(self, name: str, start: int, length: int) -> bytes:
+        """`length` bytes from `start`."""
+        if length == 0:
+            return b""
+        return self._fetch_range(name, start, length)
+
+    def get_ranges(self, name: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Many (start, length) at once; the first span is fetched by the calling thread."""
+        spans = coalesce(ranges)
+        # All begin before any ends: one round trip, however the threads are scheduled.
+        tickets = [self._counters.begin("get_range") for _ in spans]
+        fetches = [
+            partial(self._fetch_range, name, span.start, span.end - span.start, ticket)
+            for span, ticket in zip(spans, tickets, strict=True)
+        ]
+        later = [self._link.pool.submit(fetch) for fetch in fetches[1:]]
+        try:
+            first = [fetch() for fetch in fetches[:1]]
+            bodies = first + [future.result() for future in later]
+        finally:
+            for future in later:
+                future.cancel()
+        return cut(ranges, spans, bodies)
+
+    def get_stream(self, name: str, chunk_bytes: int) -> Iterator[bytes]:
+        """The whole object in chunks, resumed by range where a connection broke off."""
+        key, where = self._locate(name)
+        retrier = self._retrier()
+        position, size, etag = 0, None, None
+        while size is None or position < size:
+            try:
+                result = self._attempt("get", name, partial(self._open_from, key, position, etag, size))
+                size, etag = _same_object(result.meta, size, etag, where)
+                for chunk in self._chunks(name, result, chunk_bytes):
+                    position += len(chunk)
+                    retrier.progress()
+                    yield chunk
+                _check_length(position, size, where)
+            except TransientError as error:
+                failure = error
+            else:
+                return
+            retrier.failed(failure)
+
+    def put_if_absent(self, name: str, body: bytes) -> bool:
+        """Write the object unless one is there already.
+
+        An attempt whose answer was lost may have written. If a later attempt finds an object with exactly
+        our bytes, it is ours.
+        """
+        key, _ = self._locate(name)
+        attempts = 0
+
+        def write() -> bool:
+            nonlocal attempts
+            attempts += 1
+            try:
+                obstore.put(self._link.store, key, body, mode="create", use_multipart=False)
+            except AlreadyExistsError:
+                return False
+            return True
+
+        written = self._request("put", name, write, written=lambda done: len(body) if done else 0)
+        return written or (attempts > 1 and self.get(name) == body)
+
+    # --- one request ---------------------------------------------------------
+
+    def _fetch_range(self, name: str, start: int, length: int, ticket: IoTicket | None = None) -> bytes:
+        key, where = self._locate(name)
+
+        def fetch() -> bytes:
+            result = obstore.get(self._link.store, key, options={"range": (start, start + length)})
+            if result.range != (start, start + length):
+                raise past_end(where)
+            body = result.bytes().to_bytes()
+            _check_length(len(body), length, where)
+            return body
+
+        return self._request("get_range", name, fetch, read=len, ticket=ticket)
+
+    def _open_from(self, key: str, position: int, etag: str | None, size: int | None) -> Any:
+        # Any: obstore's GetResult cannot be imported at run time, and its options are a TypedDict.
+        options: Any = {}
+        if size is not None:
+            options = {"range": (position, size), "if_match": etag}
+        return obstore.get(self._link.store, key, options=options)
+
+    def _chunks(self, name: str, result: Any, chunk_bytes: int) -> Iterator[bytes]:
+        """The body as it arrives. The gate is not held between chunks: the consumer may take its time."""
+        where = uri_of(self.root, name)
+        stream = iter(result.stream(min_chunk_size=chunk_bytes))
+        while True:
+            self._deadline.check(where)
+            try:
+                with self._link.gate:
+                    chunk = next(stream, None)
+            except FAILURES as error:
+                failure = judge(error, kind=self._link.kind, where=where)
+            else:
+                if chunk is None:
+                    return
+                body = bytes(chunk)
+                self._counters.add_bytes_read(len(body))
+                yield body
+                continue
+            raise failure
+
+    def _request(
+        self,
+        kind: str,
+        name: str,
+        action: Callable[[], T],
+        *,
+        read: Callable[[T], int] | None = None,
+        written: Callable[[T], int] | None = None,
+        ticket: IoTicket | None = None,
+    ) -> T:
+        begun = iter([ticket])  # the first attempt may have been counted by the caller already
+
+        def attempt() -> T:
+            return self._attempt(kind, name, action, read=read, written=written, ticket=next(begun, None))
+
+        return with_retries(attempt, self._retrier())
+
+    def _attempt(
+        self,
+        kind: str,
+        name: str,
+        action: Callable[[], T],
+        *,
+        read: Callable[[T], int] | None = None,
+        written: Callable[[T], int] | None = None,
+        ticket: IoTicket | None = None,
+    ) -> T:
+        """One request over the wire, counted whatever comes of it."""
+        where = uri_of(self.root, name)
+        self._deadline.check(where)
+        with self._link.gate:
+            ticket = ticket or self._counters.begin(kind)
+            bytes_read = bytes_written = 0
+            try:
+                answer = action()
+                bytes_read = 0 if read is None else read(answer)
+                bytes_written = 0 if written is None else written(answer)
+            except FAILURES as error:
+                failure = judge(error, kind=self._link.kind, where=where)
+            else:
+                return answer
+            finally:
+                self._counters.finish(ticket, bytes_read=bytes_read, bytes_written=bytes_written)
+        raise failure
+
+    def _attempts(self, kind: str, name: str) -> Callable[[Callable[[], T]], T]:
+        """A function that runs one action as requests of that kind, retries included."""
+        return lambda action: self._request(kind, name, action)
+
+    def _retrier(self) -> Retrier:
+        return Retrier(self._link.policy, self._counters, self._deadline)
+
+    def _locate(self, name: str) -> tuple[str, str]:
+        return self._link.key(checked_name(name, self.root)), uri_of(self.root, name)
+
+
+def _check_length(have: int, length: int, where: str) -> None:
+    if have != length:
+        raise TransientError(f"the store sent {have} of {length} bytes", where)
+
+
+def _same_object(meta: Any, size: int | None, etag: str | None, where: str) -> tuple[int, str | None]:
+    """Size and e-tag of the stream's object; another size or e-tag than before is another object."""
+    if size is not None and (meta["size"] != size or meta["e_tag"] != etag):
+        raise replaced(where)
+    return meta["size"], meta["e_tag"]
