@@ -36,15 +36,6 @@ class LogState:
     metadata: Action | None = None
     others: dict[tuple[str, str], Action] = field(default_factory=dict)  # txn and domainMetadata
 
-    def table_state(self) -> list[Row]:
-        """The rows that are not about files."""
-        rows: list[Row] = []
-        if self.protocol is not None:
-            rows.append(("protocol", self.protocol))
-        if self.metadata is not None:
-            rows.append(("metaData", self.metadata))
-        return rows + [(kind, body) for (kind, _), body in self.others.items()]
-
 
 class TableBuilder:
     """A table in a folder. Every method that writes returns the builder."""
@@ -134,7 +125,7 @@ class TableBuilder:
         files: list[Row] = [("add", body) for body in state.live.values()]
         files += [("remove", _tombstone(body)) for body in state.tombstones.values()]
         plan = CheckpointPlan(version=at, kind=kind, **axes)
-        about = write_checkpoint(self.log, plan, table_state=state.table_state(), files=files)
+        about = write_checkpoint(self.log, plan, table_state=_table_state(state), files=files)
         return self.with_hint(about) if hint else self
 
     def compact(self, first: int, last: int, *, dead_keys: bool = False, tombstones: bool = True) -> Self:
@@ -303,6 +294,16 @@ class TableBuilder:
         lines = "".join(json.dumps({kind: body}, ensure_ascii=False) + "\n" for kind, body in rows)
         path.write_text(lines, encoding="utf-8")
         os.utime(path, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
+
+
+def _table_state(state: LogState) -> list[Row]:
+    """The rows of a checkpoint that are not about files."""
+    rows: list[Row] = []
+    if state.protocol is not None:
+        rows.append(("protocol", state.protocol))
+    if state.metadata is not None:
+        rows.append(("metaData", state.metadata))
+    return rows + [(kind, body) for (kind, _), body in state.others.items()]
 
 
 def _txn_id(version: int) -> str:
