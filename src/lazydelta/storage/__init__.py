@@ -4,6 +4,7 @@ from lazydelta.storage.counters import IoCounters, IoSnapshot
 from lazydelta.storage.deadline import Deadline
 from lazydelta.storage.interface import ObjectInfo, ObjectNotFoundError, Storage
 from lazydelta.storage.opening import open_storage
+from lazydelta.storage.ranged_file import RangedFile
 
 __all__ = [
     "Deadline",
@@ -11,6 +12,7 @@ __all__ = [
     "IoSnapshot",
     "ObjectInfo",
     "ObjectNotFoundError",
+    "RangedFile",
     "Storage",
     "open_storage",
 ]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar
 
@@ -17,6 +16,7 @@ from obstore.exceptions import AlreadyExistsError
 from obstore.store import AzureStore, S3Store
 
 from lazydelta import limits
+from lazydelta.storage.background import pool
 from lazydelta.storage.counters import IoCounters, IoTicket
 from lazydelta.storage.deadline import NEVER, Deadline
 from lazydelta.storage.failures import FAILURES, judge, past_end, replaced
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class RemoteLink:
-    """What scoped copies of one opened table share: the client, the gate, the pool, the policy."""
+    """What scoped copies of one opened table share: the client, the gate, the policy."""
 
     def __init__(
         self,
@@ -49,9 +49,6 @@ class RemoteLink:
         self.policy = policy
         self.lists_from_offset = lists_from_offset
         self.gate = threading.BoundedSemaphore(limits.CONNECTIONS_MAX)
-        # Threads are made when first needed, and go when the last scoped copy goes. Only single requests
-        # are submitted, never work that waits for other work, so the pool cannot lock itself up.
-        self.pool = ThreadPoolExecutor(limits.CONNECTIONS_MAX, thread_name_prefix="lazydelta-io")
 
     def key(self, name: str) -> str:
         """The object's key in the container."""
@@ -132,7 +129,7 @@ class RemoteStorage:
             partial(self._fetch_range, name, span.start, span.end - span.start, ticket)
             for span, ticket in zip(spans, tickets, strict=True)
         ]
-        later = [self._link.pool.submit(fetch) for fetch in fetches[1:]]
+        later = [pool().submit(fetch) for fetch in fetches[1:]]
         try:
             first = [fetch() for fetch in fetches[:1]]
             bodies = first + [future.result() for future in later]
