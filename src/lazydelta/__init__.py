@@ -1,1 +1,55 @@
-"""Stream the live files of huge Delta Lake tables, newest first, in bounded memory."""
+"""Stream the live files of huge Delta Lake tables, newest first, in bounded memory.
+
+Names are looked up at first use, so that `lazydelta --help` does not pay for importing Arrow.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lazydelta import errors
+    from lazydelta.predicate import col
+    from lazydelta.scan import DeltaFile, FeatureTripwire, LazyScanConfig, RemoveSet, ScanReport, ScanStrategy
+    from lazydelta.settings import Settings
+    from lazydelta.table import DeltaTable, LazyDeltaScanner, Scan, Table, TableInfo, open
+    from lazydelta.telemetry import metrics
+
+__all__ = [
+    "DeltaFile",
+    "DeltaTable",
+    "FeatureTripwire",
+    "LazyDeltaScanner",
+    "LazyScanConfig",
+    "RemoveSet",
+    "Scan",
+    "ScanReport",
+    "ScanStrategy",
+    "Settings",
+    "Table",
+    "TableInfo",
+    "col",
+    "errors",
+    "metrics",
+    "open",
+]
+
+_HOMES = {
+    "col": "lazydelta.predicate",
+    "metrics": "lazydelta.telemetry",
+    "Settings": "lazydelta.settings",
+    **dict.fromkeys(
+        ("DeltaFile", "FeatureTripwire", "LazyScanConfig", "RemoveSet", "ScanReport", "ScanStrategy"),
+        "lazydelta.scan",
+    ),
+    **dict.fromkeys(
+        ("DeltaTable", "LazyDeltaScanner", "Scan", "Table", "TableInfo", "open"), "lazydelta.table"
+    ),
+}
+
+
+def __getattr__(name: str) -> object:
+    if name == "errors":
+        return import_module("lazydelta.errors")
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'lazydelta' has no attribute {name!r}")

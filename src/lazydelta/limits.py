@@ -20,15 +20,19 @@ PRELOAD_BYTES_MAX = 8 * MIB  # column chunks of one row group up to this are fet
 # --- log ---------------------------------------------------------------------
 COMMIT_PARALLELISM = 10
 COMMIT_WHOLE_BYTES_MAX = 4 * MIB  # larger commits are streamed and decoded in slices
-COMMIT_CHUNK_BYTES = 1 * MIB
+COMMIT_CHUNK_BYTES = 1 * MIB  # decoded at once
+COMMIT_HEAD_BYTES = 16 * KIB  # enough for the commitInfo at the head of most commits
+COMMIT_AHEAD_BYTES_MAX = 8 * MIB  # commits fetched but not yet consumed
 TAIL_BYTES_KEPT_MAX = 16 * MIB  # commit bytes kept between finding the metadata and emitting files
-LOG_LINE_BYTES_MAX = 64 * MIB
+LOG_LINE_BYTES_MAX = 64 * MIB  # a longer line is taken for damage
 
 # --- scan --------------------------------------------------------------------
 BATCH_ROWS = 8192
 CHECKPOINT_ROW_GROUPS_PER_BATCH = 10
 REMOVE_SET_BYTES = 32 * MIB
 AUTO_COMMITS_MAX = 100  # a tail longer than this is cheaper to read forward (seeds, section 13)
+COMMIT_BYTES_PER_ADD = 600  # of JSON, for estimates from a listing
+CHECKPOINT_BYTES_PER_ADD = 150  # of Parquet, likewise
 
 assert COMMIT_CHUNK_BYTES <= COMMIT_WHOLE_BYTES_MAX <= TAIL_BYTES_KEPT_MAX
 assert PARQUET_FOOTER_GUESS_BYTES <= READ_BLOCK_BYTES <= PRELOAD_BYTES_MAX

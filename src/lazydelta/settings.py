@@ -1,28 +1,124 @@
-"""One frozen `Settings`, built at the edges (argument, environment, file, default) and passed down.
+"""One frozen `Settings`, built at the edges and passed down: argument, environment, file, default.
 
-Nothing below `table.py`, `cli` and the servers reads the environment: they get this struct.
+Nothing below `table.py`, `cli` and the servers reads the environment: they get this struct. Options have
+dotted names (`delta.commit.parallelism`); the environment spells them `DELTA_COMMIT_PARALLELISM`, a TOML file
+named by `LAZYDELTA_CONFIG` as they are.
 """
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
-from typing import Any
+from difflib import get_close_matches
+from pathlib import Path
 
 import msgspec
 
 from lazydelta import limits
 from lazydelta.errors import InvalidRequestError
 
+CONFIG_VARIABLE = "LAZYDELTA_CONFIG"
+
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What a table is opened with."""
 
-    storage_options: dict[str, str] = msgspec.field(default_factory=dict)
+    storage_options: dict[str, str] = {}
     request_timeout_seconds: float = limits.REQUEST_TIMEOUT_SECONDS
     request_attempts_max: int = limits.REQUEST_ATTEMPTS_MAX
-    scan_timeout_seconds: float = limits.SCAN_TIMEOUT_SECONDS
     backoff_first_seconds: float = limits.BACKOFF_FIRST_SECONDS
-    commit_parallelism: int = limits.COMMIT_PARALLELISM
+    scan_timeout_seconds: float = limits.SCAN_TIMEOUT_SECONDS
+    commit_read_parallelism: int = limits.COMMIT_PARALLELISM
     batch_size: int = limits.BATCH_ROWS
     checkpoint_row_groups_per_batch: int = limits.CHECKPOINT_ROW_GROUPS_PER_BATCH
     remove_set_memory_limit: int = limits.REMOVE_SET_BYTES
+
+
+# Option -> field of `Settings`.
+OPTIONS = {
+    "delta.commit.parallelism": "commit_read_parallelism",
+    "delta.commit_read_parallelism": "commit_read_parallelism",
+    "delta.batch_size": "batch_size",
+    "delta.checkpoint_row_groups_per_batch": "checkpoint_row_groups_per_batch",
+    "delta.remove_set_memory_limit": "remove_set_memory_limit",
+    "delta.request.timeout_seconds": "request_timeout_seconds",
+    "delta.request.attempts_max": "request_attempts_max",
+    "delta.request.backoff_seconds": "backoff_first_seconds",
+    "delta.scan.timeout_seconds": "scan_timeout_seconds",
+}
+
+
+def build_settings(
+    storage_options: Mapping[str, str] | None = None, *, environment: Mapping[str, str]
+) -> Settings:
+    """Settings from the caller's options, then the environment, then the file, then the defaults.
+
+    Options that begin with `delta.` are lazydelta's own and may stand among the storage options, as users of
+    other readers write them; the rest go to the store.
+    """
+    own = {name: value for name, value in (storage_options or {}).items() if name.startswith("delta.")}
+    for name in own:
+        if name not in OPTIONS:
+            close = get_close_matches(name, OPTIONS, 1)
+            hint = f"did you mean {close[0]}?" if close else f"there are: {', '.join(OPTIONS)}"
+            raise InvalidRequestError(f"there is no option {name}", "storage_options", hint)
+    values: dict[str, object] = {}
+    for source, where in (
+        (_from_file(environment.get(CONFIG_VARIABLE)), CONFIG_VARIABLE),
+        (_from_environment(environment), "the environment"),
+        (own, "storage_options"),
+    ):
+        for name, value in source.items():
+            values[OPTIONS[name]] = _number(name, value, where)
+    rest = {name: value for name, value in (storage_options or {}).items() if name not in own}
+    return msgspec.structs.replace(Settings(storage_options=rest), **values)
+
+
+def variable_of(option: str) -> str:
+    """`DELTA_COMMIT_PARALLELISM` for `delta.commit.parallelism`."""
+    return option.replace(".", "_").upper()
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, object]:
+    return {name: environment[variable_of(name)] for name in OPTIONS if variable_of(name) in environment}
+
+
+def _from_file(path: str | None) -> dict[str, object]:
+    if not path:
+        return {}
+    try:
+        tree = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError) as problem:
+        raise InvalidRequestError(
+            f"the settings file cannot be read: {problem}", path, f"mend it, or unset {CONFIG_VARIABLE}"
+        ) from problem
+    flat = _flattened(tree)
+    unknown = sorted(set(flat) - set(OPTIONS))
+    if unknown:
+        raise InvalidRequestError(
+            f"there is no option {unknown[0]}", path, f"there are: {', '.join(OPTIONS)}"
+        )
+    return flat
+
+
+def _flattened(tree: Mapping[str, object], prefix: str = "") -> dict[str, object]:
+    flat: dict[str, object] = {}
+    for name, value in tree.items():
+        if isinstance(value, dict):
+            flat.update(_flattened(value, f"{prefix}{name}."))
+        else:
+            flat[prefix + name] = value
+    return flat
+
+
+def _number(name: str, value: object, where: str) -> int | float:
+    kind = type(getattr(Settings(), OPTIONS[name]))
+    try:
+        number = kind(value)
+    except (TypeError, ValueError):
+        number = -1
+    if number < 0 or (
+        number == 0 and OPTIONS[name] not in {"scan_timeout_seconds", "remove_set_memory_limit"}
+    ):
+        raise InvalidRequestError(f"{name} is {value!r}", where, "give a positive number")
+    return number  # type: ignore[no-any-return]  # int or float, by the field's own default

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from lazydelta.errors import UnsupportedTableError
+from lazydelta.errors import CorruptLogError, UnsupportedTableError
 
 _DECIMAL = re.compile(r"^decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)$")
 _ARROW_PRIMITIVES: dict[str, pa.DataType] = {
@@ -100,11 +100,18 @@ class StructType(msgspec.Struct, frozen=True):
 DeltaType = PrimitiveType | ArrayType | MapType | StructType
 
 
-def parse_schema(schema_string: str, where: str) -> StructType:
+def parse_schema(schema_string: str | None, where: str) -> StructType:
     """The schema in `metaData.schemaString`; `where` names the table in errors."""
-    parsed = _parse_type(msgspec.json.decode(schema_string), where)
+    if not schema_string:
+        return StructType(())
+    try:
+        parsed = _parse_type(msgspec.json.decode(schema_string), where)
+    except (msgspec.DecodeError, KeyError, TypeError, AttributeError) as damage:
+        raise CorruptLogError(
+            f"the schema cannot be read: {schema_string[:80]}", where, "repair the table's metadata"
+        ) from damage
     if not isinstance(parsed, StructType):
-        raise UnsupportedTableError(
+        raise CorruptLogError(
             f"the schema is not a struct: {schema_string[:80]}", where, "repair the table's metadata"
         )
     return parsed

@@ -1,0 +1,213 @@
+"""A checkpoint as a stream of add rows, last row group first, and as the place of protocol and metadata.
+
+V1 (one file or many parts) and V2 (a top-level file, Parquet or JSON, that names sidecar files) look the
+same from outside; V2 is recognised by content, not by name. Removes in a checkpoint are tombstones for
+VACUUM and mask nothing: they are never read.
+Spec: PROTOCOL.md, "Checkpoints", "V2 Spec", "Sidecar Files".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+from urllib.parse import unquote
+
+import msgspec
+import pyarrow as pa
+
+from lazydelta import limits
+from lazydelta.errors import LazyDeltaError
+from lazydelta.log.file_rows import DELTA_FIELDS, STATS_PARSED, rows_from_adds, rows_from_struct
+from lazydelta.log.lines import ACTION_DECODER, decoded_lines
+from lazydelta.log.parquet_part import DamagedCheckpointError, ParquetPart
+from lazydelta.log.segment import CheckpointFiles, LogFile
+from lazydelta.protocol.actions import ActionLine, Add, Metadata, Protocol, SidecarFile
+from lazydelta.protocol.names import SIDECAR_FOLDER
+from lazydelta.storage import Storage
+
+# Row groups of a part that may hold a match, given the part; the rest are skipped unread.
+RowGroupFilter = Callable[[ParquetPart], Sequence[int]]
+Action = TypeVar("Action", Protocol, Metadata, SidecarFile)
+_PROTOCOL_LEAF = "protocol.minReaderVersion"
+_METADATA_LEAF = "metaData.id"
+
+
+class RowRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Which rows of a checkpoint, and what of them."""
+
+    columns: tuple[str, ...]
+    stats_paths: tuple[tuple[str, ...], ...] = ()  # physical paths whose typed statistics are wanted
+    keep_row_groups: RowGroupFilter | None = None
+    batch_rows: int = limits.BATCH_ROWS
+    row_groups_per_batch: int = limits.CHECKPOINT_ROW_GROUPS_PER_BATCH
+
+
+class CheckpointReader:
+    """One checkpoint, opened lazily. `row_groups_read` and `row_groups_skipped` count as it goes."""
+
+    def __init__(self, storage: Storage, files: CheckpointFiles) -> None:
+        self.version = files.version
+        self.row_groups_read = 0
+        self.row_groups_skipped = 0
+        self._storage = storage
+        self._files = files
+        self._json_lines: list[ActionLine] | None = None
+        self._top = [
+            ParquetPart(storage, file.name, file.info.size_bytes)
+            for file in files.files
+            if not file.parsed.is_json
+        ]
+        self._sidecars: list[ParquetPart] | None = None
+
+    def state(self) -> tuple[Protocol | None, Metadata | None]:
+        """Protocol and metadata, from the few row groups that hold them."""
+        protocol: Protocol | None = None
+        metadata: Metadata | None = None
+        for line in self._json_actions():
+            protocol, metadata = line.protocol or protocol, line.meta_data or metadata
+        for part in self._top:
+            if protocol is None:
+                protocol = _single(part, "protocol", _PROTOCOL_LEAF, Protocol)
+            if metadata is None:
+                metadata = _single(part, "metaData", _METADATA_LEAF, Metadata)
+            if protocol is not None and metadata is not None:
+                break
+        return protocol, metadata
+
+    def rows(self, request: RowRequest) -> Iterator[pa.RecordBatch]:
+        """The add rows, last row group first, projected; `path` canonical."""
+        for part in reversed([*self._top, *self._sidecar_parts()]):
+            yield from self._part_rows(part, request)
+        embedded = [line.add for line in self._json_actions() if line.add is not None]
+        for start in range(0, len(embedded), request.batch_rows):
+            adds: list[Add] = embedded[start : start + request.batch_rows]
+            yield rows_from_adds(adds, request.columns, self._storage.root)
+
+    def close(self) -> None:
+        """Stop reads and drop buffers."""
+        for part in [*self._top, *(self._sidecars or ())]:
+            part.close()
+
+    def _part_rows(self, part: ParquetPart, request: RowRequest) -> Iterator[pa.RecordBatch]:
+        all_groups = [g for g in range(part.metadata.num_row_groups) if part.may_have(g, "add.path")]
+        kept = all_groups if request.keep_row_groups is None else request.keep_row_groups(part)
+        wanted = sorted(set(all_groups) & set(kept), reverse=True)
+        self.row_groups_skipped += part.metadata.num_row_groups - len(wanted)
+        for start in range(0, len(wanted), request.row_groups_per_batch):
+            bunch = wanted[start : start + request.row_groups_per_batch]
+            self.row_groups_read += len(bunch)
+            columns = _columns(part, request)
+            leaves = _leaves(part, bunch, columns=columns, stats_paths=request.stats_paths)
+            for batch in part.batches(bunch, leaves, request.batch_rows):
+                rows = rows_from_struct(batch.column("add"), columns, self._storage.root)
+                if rows.num_rows:
+                    yield rows
+
+    def _sidecar_parts(self) -> list[ParquetPart]:
+        if self._sidecars is None:
+            found = [line.sidecar for line in self._json_actions() if line.sidecar is not None]
+            for part in self._top:
+                found.extend(_sidecar_actions(part))
+            self._sidecars = [self._sidecar_part(sidecar) for sidecar in found]
+        return self._sidecars
+
+    def _sidecar_part(self, sidecar: SidecarFile) -> ParquetPart:
+        # Sidecars lie in one folder; writers may give the bare name or a whole URI.
+        base_name = unquote(sidecar.path.rpartition("/")[2])
+        return ParquetPart(self._storage, f"{SIDECAR_FOLDER}/{base_name}", sidecar.size_in_bytes)
+
+    def _json_actions(self) -> list[ActionLine]:
+        """The actions of a JSON top-level file; few, unless a writer put the files there too."""
+        if self._json_lines is None:
+            lines: list[ActionLine] = []
+            for file in self._files.files:
+                if file.parsed.is_json:
+                    lines.extend(self._read_json(file))
+            self._json_lines = lines
+        return self._json_lines
+
+    def _read_json(self, file: LogFile) -> Iterator[ActionLine]:
+        where = f"{self._storage.root}/{file.name}"
+        chunks = self._storage.get_stream(file.name, limits.COMMIT_CHUNK_BYTES)
+        try:
+            for _, lines in decoded_lines(chunks, ACTION_DECODER, where):
+                yield from lines
+        except LazyDeltaError as damage:
+            raise DamagedCheckpointError(damage.what, damage.where, damage.fix) from damage
+
+
+def _columns(part: ParquetPart, request: RowRequest) -> tuple[str, ...]:
+    """The request's columns, and the statistics in the form this part has them: typed before JSON."""
+    if not request.stats_paths:
+        return request.columns
+    form = STATS_PARSED if has_typed_statistics(part) else "stats"
+    return request.columns if form in request.columns else (*request.columns, form)
+
+
+def _leaves(
+    part: ParquetPart,
+    row_groups: Sequence[int],
+    *,
+    columns: Sequence[str],
+    stats_paths: Sequence[tuple[str, ...]],
+) -> list[str]:
+    """The Parquet columns that answer the request in these row groups."""
+    leaves = ["add.path"]
+    for name in columns:
+        field = f"add.{DELTA_FIELDS.get(name, name)}"
+        if name == "deletion_vector":
+            if any(part.may_have(group, f"{field}.storageType") for group in row_groups):
+                leaves.append(field)
+        elif name == STATS_PARSED:
+            leaves.extend(_stats_leaves(part, stats_paths))
+        elif name != "path" and part.has(field):
+            leaves.append(field)
+    return leaves
+
+
+def has_typed_statistics(part: ParquetPart) -> bool:
+    """Whether the file carries `stats_parsed` beside or instead of the JSON."""
+    return part.has(f"add.{STATS_PARSED}.numRecords") or part.has(f"add.{STATS_PARSED}.minValues")
+
+
+def _stats_leaves(part: ParquetPart, paths: Sequence[tuple[str, ...]]) -> list[str]:
+    wanted = [f"add.{STATS_PARSED}.numRecords", f"add.{STATS_PARSED}.tightBounds"]
+    for path in paths:
+        dotted = ".".join(path)
+        wanted.extend(
+            f"add.{STATS_PARSED}.{kind}.{dotted}" for kind in ("minValues", "maxValues", "nullCount")
+        )
+    return [leaf for leaf in wanted if leaf in part.leaves]
+
+
+def _single(part: ParquetPart, group: str, marker: str, wanted: type[Action]) -> Action | None:
+    """The one action of this kind in a part, or None."""
+    for row_group in range(part.metadata.num_row_groups):
+        if not part.may_have(row_group, marker):
+            continue
+        for batch in part.batches([row_group], [group], limits.BATCH_ROWS):
+            column = batch.column(group)
+            for value in column.filter(column.is_valid()).to_pylist(maps_as_pydicts="strict"):
+                return _converted(part, value, wanted)
+    return None
+
+
+def _converted(part: ParquetPart, value: dict[str, object], wanted: type[Action]) -> Action:
+    """A row as an action; fields the writer left null take their defaults."""
+    try:
+        return msgspec.convert({name: field for name, field in value.items() if field is not None}, wanted)
+    except msgspec.ValidationError as damage:
+        raise part.damaged(damage) from damage
+
+
+def _sidecar_actions(part: ParquetPart) -> Iterator[SidecarFile]:
+    if not part.has("sidecar.path"):
+        return
+    for row_group in reversed(range(part.metadata.num_row_groups)):
+        if part.may_have(row_group, "sidecar.path"):
+            for batch in part.batches(
+                [row_group], ["sidecar.path", "sidecar.sizeInBytes"], limits.BATCH_ROWS
+            ):
+                column = batch.column("sidecar")
+                for value in column.filter(column.is_valid()).to_pylist():
+                    yield _converted(part, value, SidecarFile)

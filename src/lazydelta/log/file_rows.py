@@ -1,0 +1,142 @@
+"""Live-file candidates as Arrow rows: one layout, whether they come from a commit or from a checkpoint.
+
+Contract: `path` is canonical (protocol/paths.py) and is always there; other columns are those asked for.
+`deletion_vector` may be left out of a batch where no row has one. `stats_parsed` keeps Delta's own field
+names and is there only where the source is typed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lazydelta.protocol.actions import Add
+from lazydelta.protocol.paths import canonical_paths
+
+_STRING_MAP = pa.map_(pa.string(), pa.string())
+DELETION_VECTOR_TYPE = pa.struct(
+    [
+        pa.field("storage_type", pa.string()),
+        pa.field("path_or_inline_dv", pa.string()),
+        pa.field("offset", pa.int32()),
+        pa.field("size_in_bytes", pa.int32()),
+        pa.field("cardinality", pa.int64()),
+    ]
+)
+# Public column -> its Arrow type, in the order of the output.
+FILE_COLUMNS: dict[str, pa.DataType] = {
+    "path": pa.string(),
+    "size": pa.int64(),
+    "modification_time": pa.int64(),
+    "partition_values": _STRING_MAP,
+    "deletion_vector": DELETION_VECTOR_TYPE,
+    "stats": pa.string(),
+    "tags": _STRING_MAP,
+    "base_row_id": pa.int64(),
+    "default_row_commit_version": pa.int64(),
+    "clustering_provider": pa.string(),
+}
+DEFAULT_COLUMNS = ("path", "size", "modification_time", "partition_values", "deletion_vector")
+STATS_PARSED = "stats_parsed"
+# Public column -> the field of Delta's `add` action.
+DELTA_FIELDS = {
+    name: "".join(word if i == 0 else word.capitalize() for i, word in enumerate(name.split("_")))
+    for name in FILE_COLUMNS
+}
+_DV_FIELDS = ("storageType", "pathOrInlineDv", "offset", "sizeInBytes", "cardinality")
+
+
+def rows_from_adds(adds: Sequence[Add], columns: Sequence[str], root: str) -> pa.RecordBatch:
+    """The adds of a commit's slice as rows."""
+    arrays: dict[str, pa.Array] = {
+        "path": canonical_paths(pa.array([add.path for add in adds], pa.string()), root)
+    }
+    for name in columns:
+        if name in {"path", STATS_PARSED}:
+            continue
+        if name == "deletion_vector":
+            if any(add.deletion_vector is not None for add in adds):
+                arrays[name] = _deletion_vectors(adds)
+        elif name in {"partition_values", "tags"}:
+            maps = (getattr(add, name) for add in adds)
+            arrays[name] = pa.array([None if m is None else list(m.items()) for m in maps], _STRING_MAP)
+        else:
+            arrays[name] = pa.array([getattr(add, name) for add in adds], FILE_COLUMNS[name])
+    return pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
+
+
+def rows_from_struct(adds: pa.StructArray, columns: Sequence[str], root: str) -> pa.RecordBatch:
+    """The `add` column of a checkpoint's batch as rows; rows of other actions are left out."""
+    if adds.null_count:
+        adds = adds.filter(adds.is_valid())
+    present = {field.name for field in adds.type}
+    arrays: dict[str, pa.Array] = {"path": canonical_paths(adds.field("path"), root)}
+    for name in columns:
+        if name == "path":
+            continue
+        field = DELTA_FIELDS.get(name, name)
+        if field in present:
+            arrays[name] = _as_public(name, adds.field(field))
+        elif name not in {"deletion_vector", STATS_PARSED}:
+            arrays[name] = pa.nulls(len(adds), FILE_COLUMNS[name])
+    return pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
+
+
+def dv_ids(rows: pa.RecordBatch) -> pa.Array | None:
+    """The dvId of each row, null where it has no deletion vector; None where no row has one."""
+    if "deletion_vector" not in rows.schema.names:
+        return None
+    vectors = rows.column("deletion_vector")
+    if vectors.null_count == len(vectors):
+        return None
+    ids = [None if vector is None else _dv_id(vector) for vector in vectors.to_pylist()]
+    return pa.array(ids, pa.string())
+
+
+def _dv_id(vector: dict[str, object]) -> str:
+    from lazydelta.protocol.actions import dv_id
+
+    offset = vector["offset"]
+    return dv_id(
+        str(vector["storage_type"]),
+        str(vector["path_or_inline_dv"]),
+        offset if isinstance(offset, int) else None,
+    )
+
+
+def _deletion_vectors(adds: Sequence[Add]) -> pa.Array:
+    values = [
+        None
+        if (vector := add.deletion_vector) is None
+        else (
+            vector.storage_type,
+            vector.path_or_inline_dv,
+            vector.offset,
+            vector.size_in_bytes,
+            vector.cardinality,
+        )
+        for add in adds
+    ]
+    return pa.array(values, DELETION_VECTOR_TYPE)
+
+
+def _as_public(name: str, column: pa.Array) -> pa.Array:
+    if name == STATS_PARSED:
+        return column
+    if name == "deletion_vector":
+        fields = [
+            _cast(column.field(field), public.type)
+            if column.type.get_field_index(field) >= 0
+            else pa.nulls(len(column), public.type)
+            for field, public in zip(_DV_FIELDS, DELETION_VECTOR_TYPE, strict=True)
+        ]
+        return pa.StructArray.from_arrays(
+            fields, fields=list(DELETION_VECTOR_TYPE), mask=pc.invert(column.is_valid())
+        )
+    return _cast(column, FILE_COLUMNS[name])
+
+
+def _cast(column: pa.Array, wanted: pa.DataType) -> pa.Array:
+    return column if column.type == wanted else column.cast(wanted)

@@ -1,0 +1,57 @@
+"""Who did what when: the commits, newest first, one small read each."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+
+import msgspec
+
+from lazydelta.log.commits import read_commit_info
+from lazydelta.log.segment import list_log
+from lazydelta.storage import Storage
+
+
+class CommitRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One commit as `history` tells of it."""
+
+    version: int
+    timestamp: str  # ISO 8601, UTC: in-commit timestamp, else the writer's, else the file's
+    operation: str | None
+    parameters: dict[str, object]
+    metrics: dict[str, object]
+    engine: str | None
+    user: str | None
+    size_bytes: int
+    has_checkpoint: bool
+
+
+def commit_records(storage: Storage, *, newest: int, limit: int | None = None) -> Iterator[CommitRecord]:
+    """The commits up to version `newest` that are still there, newest first, read as they are pulled."""
+    listing = list_log(storage)
+    checkpoints = {checkpoint.version for checkpoint in listing.checkpoints}
+    versions = sorted((version for version in listing.commits if version <= newest), reverse=True)
+    for version in versions[:limit]:
+        file = listing.commits[version]
+        info = read_commit_info(storage, file)
+        told_ms = None if info is None else (info.in_commit_timestamp or info.timestamp)
+        time_ms = told_ms if isinstance(told_ms, int) else file.info.modified_ms
+        yield CommitRecord(
+            version=version,
+            timestamp=dt.datetime.fromtimestamp(time_ms / 1000, dt.UTC).isoformat(timespec="milliseconds"),
+            operation=_text(info and info.operation),
+            parameters=_mapping(info and info.operation_parameters),
+            metrics=_mapping(info and info.operation_metrics),
+            engine=_text(info and info.engine_info),
+            user=_text(info and info.user_name),
+            size_bytes=file.info.size_bytes,
+            has_checkpoint=version in checkpoints,
+        )
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _mapping(value: object) -> dict[str, object]:
+    return value if isinstance(value, dict) else {}

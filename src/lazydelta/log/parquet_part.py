@@ -1,0 +1,127 @@
+"""One Parquet file of a checkpoint, read by ranges: footer, then only the columns and row groups asked for.
+
+Contract: nothing is read before it is asked for; small row groups are fetched at once, large ones streamed
+in blocks and decoded in slices of `batch_rows`. What Parquet cannot decode is `DamagedCheckpointError`;
+what the store cannot give stays a `StorageError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lazydelta import limits
+from lazydelta.errors import CorruptLogError
+from lazydelta.storage import ObjectNotFoundError, RangedFile, Storage
+
+
+class DamagedCheckpointError(CorruptLogError):
+    """A file of a checkpoint cannot be read. The log may still reach the version without it."""
+
+
+class ParquetPart:
+    """A lazily opened checkpoint file."""
+
+    def __init__(self, storage: Storage, name: str, size_bytes: int) -> None:
+        self.name = name
+        self.size_bytes = size_bytes
+        self._storage = storage
+        self._file: RangedFile | None = None
+        self._metadata: pq.FileMetaData | None = None
+        self._leaves: dict[str, int] = {}
+
+    @property
+    def metadata(self) -> pq.FileMetaData:
+        """The footer; read at first use."""
+        if self._metadata is None:
+            with self._damage_named():
+                self._file = RangedFile(self._storage, self.name, self.size_bytes)
+                self._metadata = pq.read_metadata(self._file)
+                schema = self._metadata.schema
+                self._leaves = {schema.column(i).path: i for i in range(len(schema.names))}
+        return self._metadata
+
+    @property
+    def leaves(self) -> dict[str, int]:
+        """Every leaf column's dotted path with its position."""
+        _ = self.metadata
+        return self._leaves
+
+    def has(self, path: str) -> bool:
+        """Whether the file has this column, a leaf or a group."""
+        return any(leaf == path or leaf.startswith(path + ".") for leaf in self.leaves)
+
+    def null_count(self, row_group: int, leaf: str) -> int | None:
+        """How many rows of the row group lack this leaf; None where the footer does not say."""
+        index = self.leaves.get(leaf)
+        if index is None:
+            return int(self.metadata.row_group(row_group).num_rows)
+        statistics = self.metadata.row_group(row_group).column(index).statistics
+        if statistics is None or not statistics.has_null_count:
+            return None
+        return int(statistics.null_count)
+
+    def may_have(self, row_group: int, leaf: str) -> bool:
+        """Whether some row of the row group may have a value there."""
+        return self.null_count(row_group, leaf) != self.metadata.row_group(row_group).num_rows
+
+    def batches(
+        self, row_groups: Sequence[int], columns: Sequence[str], batch_rows: int
+    ) -> Iterator[pa.RecordBatch]:
+        """These row groups in this order, these columns (leaves or whole groups), in slices."""
+        metadata = self.metadata
+        chunks = [self._column_chunks(index, columns) for index in row_groups]
+        if not any(chunks):
+            return
+        assert self._file is not None
+        flat = [chunk for group in chunks for chunk in group]
+        if sum(length for _, length in flat) <= limits.PRELOAD_BYTES_MAX:
+            self._file.preload(flat)
+        else:
+            self._file.stream_through(flat)
+        try:
+            with self._damage_named():
+                reader = pq.ParquetFile(
+                    self._file, metadata=metadata, buffer_size=limits.READ_BLOCK_BYTES, pre_buffer=False
+                )
+                yield from reader.iter_batches(
+                    batch_size=batch_rows, row_groups=list(row_groups), columns=list(columns)
+                )
+        finally:
+            self._file.release()
+
+    def damaged(self, damage: Exception) -> DamagedCheckpointError:
+        """The error that names this file and what is wrong with it."""
+        return DamagedCheckpointError(
+            f"the checkpoint file cannot be read: {damage}",
+            f"{self._storage.root}/{self.name}",
+            "restore it, or delete it if older commits or another checkpoint are still there",
+        )
+
+    def close(self) -> None:
+        """Stop read-ahead and drop what is buffered."""
+        if self._file is not None:
+            self._file.close()
+
+    def _column_chunks(self, row_group: int, columns: Sequence[str]) -> list[tuple[int, int]]:
+        """Where the wanted column chunks of a row group lie: (start, length)."""
+        group = self.metadata.row_group(row_group)
+        found = []
+        for leaf, index in self.leaves.items():
+            if any(leaf == column or leaf.startswith(column + ".") for column in columns):
+                chunk = group.column(index)
+                start = chunk.data_page_offset
+                if chunk.has_dictionary_page and chunk.dictionary_page_offset:
+                    start = min(start, chunk.dictionary_page_offset)
+                found.append((start, chunk.total_compressed_size))
+        return sorted(found)
+
+    @contextmanager
+    def _damage_named(self) -> Iterator[None]:
+        try:
+            yield
+        except (pa.ArrowException, OSError, ObjectNotFoundError) as damage:
+            raise self.damaged(damage) from damage

@@ -1,0 +1,227 @@
+"""The segment of one version: the newest usable checkpoint and every commit after it.
+
+Contract: one listing, started at the hint when the hint helps; a hint that is missing, stale, corrupt or
+wrong costs at most a second listing and never changes the answer. The listing is sorted here. Zero-byte
+checkpoints are ignored, multi-part sets count when complete, commits after the checkpoint are contiguous
+or it is an error. Nothing but `_last_checkpoint` is read.
+Spec: PROTOCOL.md, "Checkpoints", "Last Checkpoint File".
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+import msgspec
+
+from lazydelta.errors import CorruptLogError, TableNotFoundError, VersionNotFoundError
+from lazydelta.protocol.actions import LastCheckpoint
+from lazydelta.protocol.names import HINT_NAME, LOG_FOLDER, LogFileKind, LogName, commit_name, parse_log_name
+from lazydelta.storage import ObjectInfo, ObjectNotFoundError, Storage
+
+
+class LogFile(msgspec.Struct, frozen=True):
+    """A listed file of the log."""
+
+    parsed: LogName
+    info: ObjectInfo
+
+    @property
+    def version(self) -> int:
+        """The version in its name."""
+        return self.parsed.version
+
+    @property
+    def name(self) -> str:
+        """Its name relative to the table's root."""
+        return self.info.name
+
+
+class CheckpointFiles(msgspec.Struct, frozen=True):
+    """One complete checkpoint: a single file, or all parts of one set in order."""
+
+    version: int
+    files: tuple[LogFile, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of all its files, the sidecars of a V2 checkpoint not counted."""
+        return sum(file.info.size_bytes for file in self.files)
+
+
+class LogListing(msgspec.Struct, frozen=True, kw_only=True):
+    """What a listing of the log found, sorted and grouped."""
+
+    commits: dict[int, LogFile]
+    checkpoints: tuple[CheckpointFiles, ...]  # ascending by version
+    compactions: tuple[LogFile, ...]
+    crcs: dict[int, LogFile]
+    is_complete: bool  # listed from the beginning of the log
+
+    @property
+    def newest(self) -> int | None:
+        """The newest version the listing knows."""
+        versions = [*self.commits, *(checkpoint.version for checkpoint in self.checkpoints)]
+        return max(versions, default=None)
+
+
+class LogSegment(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything of the log that one version needs."""
+
+    root: str
+    version: int
+    checkpoint: CheckpointFiles | None
+    commits: tuple[LogFile, ...]  # ascending, contiguous, checkpoint < v <= version
+    compactions: tuple[LogFile, ...]
+    crcs: tuple[LogFile, ...]  # ascending, checkpoint <= v <= version
+    checkpoint_commit: LogFile | None  # the commit of the checkpoint's own version, where it is still there
+    hint: LastCheckpoint | None
+
+    @property
+    def floor(self) -> int:
+        """The version of the checkpoint, or -1: commits at or below it are never read."""
+        return -1 if self.checkpoint is None else self.checkpoint.version
+
+    @property
+    def tail_bytes(self) -> int:
+        """The size of all commits after the checkpoint."""
+        return sum(commit.info.size_bytes for commit in self.commits)
+
+
+def find_segment(
+    storage: Storage, version: int | None = None, damaged: frozenset[int] = frozenset()
+) -> LogSegment:
+    """The segment of `version` (the newest when None), without checkpoints at the versions `damaged`."""
+    hint = read_hint(storage)
+    start = hint.version if hint is not None and (version is None or hint.version <= version) else None
+    if start is not None and start not in damaged:
+        listing = list_log(storage, start)
+        if any(c.version >= start and c.version not in damaged for c in listing.checkpoints):
+            return build_segment(listing, storage.root, version=version, damaged=damaged, hint=hint)
+    return build_segment(list_log(storage), storage.root, version=version, damaged=damaged, hint=hint)
+
+
+def read_hint(storage: Storage) -> LastCheckpoint | None:
+    """The content of `_last_checkpoint`, or None where it is missing or makes no sense."""
+    try:
+        return msgspec.json.decode(storage.get(f"{LOG_FOLDER}/{HINT_NAME}"), type=LastCheckpoint)
+    except (ObjectNotFoundError, msgspec.DecodeError):
+        return None
+
+
+def list_log(storage: Storage, from_version: int | None = None) -> LogListing:
+    """One listing of the log, from the files of `from_version` on."""
+    after = None if from_version is None else f"{from_version:020d}"
+    files: list[LogFile] = []
+    for info in storage.list_from(LOG_FOLDER, after):
+        parsed = parse_log_name(info.name.rpartition("/")[2])
+        if parsed is not None:
+            files.append(LogFile(parsed, info))
+    files.sort(key=lambda file: file.parsed.name)
+    of_kind: dict[LogFileKind, list[LogFile]] = defaultdict(list)
+    for file in files:
+        of_kind[file.parsed.kind].append(file)
+    return LogListing(
+        commits={file.version: file for file in of_kind[LogFileKind.COMMIT]},
+        checkpoints=_complete_checkpoints(of_kind[LogFileKind.CHECKPOINT]),
+        compactions=tuple(of_kind[LogFileKind.COMPACTED]),
+        crcs={file.version: file for file in of_kind[LogFileKind.CRC]},
+        is_complete=from_version is None,
+    )
+
+
+def build_segment(
+    listing: LogListing,
+    root: str,
+    *,
+    version: int | None,
+    damaged: frozenset[int] = frozenset(),
+    hint: LastCheckpoint | None = None,
+) -> LogSegment:
+    """Choose the checkpoint, check that the tail is whole, or say what is missing."""
+    newest = listing.newest
+    if newest is None:
+        raise TableNotFoundError(
+            "no Delta table here: the log has no commit and no checkpoint",
+            f"{root}/{LOG_FOLDER}",
+            "check the address; a Delta table has a folder _delta_log with commits",
+        )
+    pinned = newest if version is None else version
+    if pinned > newest or pinned < 0:
+        raise VersionNotFoundError(
+            f"version {pinned} does not exist, the newest is {newest}",
+            root,
+            f"read version {newest} or older",
+        )
+    usable = [c for c in listing.checkpoints if c.version <= pinned and c.version not in damaged]
+    checkpoint = usable[-1] if usable else None
+    floor = -1 if checkpoint is None else checkpoint.version
+    missing = [v for v in range(floor + 1, pinned + 1) if v not in listing.commits]
+    if missing:
+        raise _missing_commits_error(listing, root, pinned=pinned, floor=floor, missing=missing)
+    return LogSegment(
+        root=root,
+        version=pinned,
+        checkpoint=checkpoint,
+        commits=tuple(listing.commits[v] for v in range(floor + 1, pinned + 1)),
+        compactions=tuple(
+            file
+            for file in listing.compactions
+            if file.version > floor and file.parsed.until is not None and file.parsed.until <= pinned
+        ),
+        crcs=tuple(listing.crcs[v] for v in sorted(listing.crcs) if max(floor, 0) <= v <= pinned),
+        checkpoint_commit=listing.commits.get(floor),
+        hint=hint if hint is not None and hint.version == floor else None,
+    )
+
+
+def earliest_readable(listing: LogListing) -> int | None:
+    """The oldest version that can still be read: from version 0 on, or from the oldest checkpoint on."""
+    if 0 in listing.commits:
+        return 0
+    return listing.checkpoints[0].version if listing.checkpoints else None
+
+
+def _complete_checkpoints(files: Iterable[LogFile]) -> tuple[CheckpointFiles, ...]:
+    """Complete, non-empty checkpoints by version; of several at one version the one with fewest files."""
+    sets: dict[tuple[int, int, str], list[LogFile]] = defaultdict(list)
+    for file in files:
+        if file.info.size_bytes > 0:
+            sets[file.version, file.parsed.parts or 1, file.parsed.unique or ""].append(file)
+    complete: dict[int, CheckpointFiles] = {}
+    for (version, parts, _), members in sorted(sets.items(), reverse=True):
+        numbers = sorted(file.parsed.part or 1 for file in members)
+        if numbers == list(range(1, parts + 1)):
+            ordered = tuple(sorted(members, key=lambda file: file.parsed.part or 1))
+            complete[version] = CheckpointFiles(version, ordered)
+    return tuple(complete[version] for version in sorted(complete))
+
+
+def _missing_commits_error(
+    listing: LogListing, root: str, *, pinned: int, floor: int, missing: list[int]
+) -> Exception:
+    where = f"{root}/{LOG_FOLDER}"
+    earliest = earliest_readable(listing)
+    first = min(listing.commits, default=pinned + 1)
+    if floor < 0 and missing[0] == 0 and first > pinned and earliest is not None:
+        return VersionNotFoundError(
+            f"version {pinned} was cleaned up: its commits are gone",
+            where,
+            f"read version {earliest} or newer; {earliest} is the earliest readable one",
+        )
+    if floor < 0 and missing == list(range(first)):
+        reach = "no checkpoint reaches back further"
+        fix = f"read version {earliest} or newer" if earliest is not None else "restore the missing files"
+        error = VersionNotFoundError if earliest is not None else CorruptLogError
+        return error(
+            f"version {pinned} cannot be read: the log begins at commit {first} and {reach}", where, fix
+        )
+    gap = missing[0]
+    after = next((v for v in range(gap, pinned + 1) if v in listing.commits), None)
+    between = f"between {gap - 1} and {after}" if after is not None else f"after {gap - 1}"
+    readable = (
+        f", or read version {gap - 1}" if gap > 0 and (gap - 1 in listing.commits or gap - 1 == floor) else ""
+    )
+    return CorruptLogError(
+        f"commit {gap} is missing {between}", where, f"restore {commit_name(gap)}{readable}"
+    )

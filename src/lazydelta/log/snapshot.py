@@ -1,0 +1,84 @@
+"""A pinned version: its segment, its protocol and metadata, and what opening it has read already.
+
+Contract: later commits do not exist for a snapshot. A checkpoint that cannot be read is left out, and the
+next older one with a longer tail serves, as long as the log still reaches it; that is noted in
+`fallbacks`. The bytes of commits read on the way are handed to the first scan.
+"""
+
+from __future__ import annotations
+
+
+import msgspec
+
+from lazydelta.errors import CorruptLogError, VersionNotFoundError
+from lazydelta.log.checkpoint import CheckpointReader
+from lazydelta.log.commits import ReverseCommitReader
+from lazydelta.log.parquet_part import DamagedCheckpointError
+from lazydelta.log.segment import LogSegment, find_segment
+from lazydelta.log.state import TableState, read_state
+from lazydelta.protocol.schema import StructType, parse_schema
+from lazydelta.storage import IoSnapshot, Storage
+
+
+class Snapshot(msgspec.Struct, kw_only=True):
+    """One version of one table. Everything but the bytes kept for the first scan is fixed."""
+
+    storage: Storage
+    segment: LogSegment
+    state: TableState
+    schema: StructType
+    fallbacks: tuple[str, ...]
+    damaged: frozenset[int]
+    opening: IoSnapshot
+    commits: ReverseCommitReader
+
+    @property
+    def version(self) -> int:
+        """The pinned version."""
+        return self.segment.version
+
+
+def open_snapshot(
+    storage: Storage,
+    *,
+    version: int | None = None,
+    parallelism: int,
+    use_compacted: bool = False,
+) -> Snapshot:
+    """Pin a version and learn its protocol and metadata."""
+    segment = find_segment(storage, version)
+    damaged: frozenset[int] = frozenset()
+    fallbacks: list[str] = []
+    commits = ReverseCommitReader(storage, parallelism)
+    while True:
+        checkpoint = None if segment.checkpoint is None else CheckpointReader(storage, segment.checkpoint)
+        try:
+            state = read_state(storage, segment, commits, checkpoint, use_compacted=use_compacted)
+            break
+        except DamagedCheckpointError as damage:
+            damaged |= {segment.floor}
+            fallbacks.append(f"checkpoint {segment.floor} is damaged ({damage.what})")
+            segment = segment_without(storage, segment, damaged, damage)
+        finally:
+            if checkpoint is not None:
+                checkpoint.close()
+    return Snapshot(
+        storage=storage,
+        segment=segment,
+        state=state,
+        schema=parse_schema(state.metadata.schema_string, storage.root),
+        fallbacks=tuple(fallbacks),
+        damaged=damaged,
+        opening=storage.counters.snapshot(),
+        commits=commits,
+    )
+
+
+def segment_without(
+    storage: Storage, segment: LogSegment, damaged: frozenset[int], damage: DamagedCheckpointError
+) -> LogSegment:
+    """The same version by an older checkpoint, or the damage itself where the log does not reach one."""
+    try:
+        return find_segment(storage, segment.version, damaged)
+    except (CorruptLogError, VersionNotFoundError):
+        raise damage from None

@@ -1,0 +1,149 @@
+"""Protocol and metadata in force at a version, without reading the checkpoint's file rows.
+
+The newest readable `.crc` at or after the checkpoint carries both; commits after it may override them.
+Without one the whole tail is read, then the few row groups of the checkpoint that hold them. A `.crc` whose
+txnId contradicts its commit was left by a rewritten log and does not count.
+Contract: both are known or it is an error; the reader can honour them or it is an error.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from lazydelta.errors import CorruptLogError, StorageError
+from lazydelta.log.checkpoint import CheckpointReader
+from lazydelta.log.commits import ReverseCommitReader, newest_first, read_commit_info
+from lazydelta.log.segment import LogFile, LogSegment
+from lazydelta.protocol.actions import CommitInfo, Metadata, Protocol, VersionChecksum
+from lazydelta.protocol.features import check_readable
+from lazydelta.storage import Storage
+
+
+class TableState(msgspec.Struct, frozen=True, kw_only=True):
+    """What a version says about how its files are read."""
+
+    protocol: Protocol
+    metadata: Metadata
+    source: str  # where they were found, for explain
+    checksum: VersionChecksum | None  # of the pinned version itself, where it counts
+    ignored: tuple[str, ...] = ()  # `.crc` files that did not count, and why
+
+
+class _Findings(msgspec.Struct):
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        return self.protocol is not None and self.metadata is not None
+
+    def older(self, protocol: Protocol | None, metadata: Metadata | None) -> None:
+        """Take what an older source says where nothing newer has spoken."""
+        self.protocol = self.protocol or protocol
+        self.metadata = self.metadata or metadata
+
+
+def read_state(
+    storage: Storage,
+    segment: LogSegment,
+    commits: ReverseCommitReader,
+    checkpoint: CheckpointReader | None,
+    *,
+    use_compacted: bool = False,
+) -> TableState:
+    """Protocol and metadata at the segment's version, checked against what this reader can honour."""
+    ignored: list[str] = []
+    state = _from_checksum(storage, segment, commits, ignored)
+    if state is None:
+        state = _from_tail(segment, commits, checkpoint, ignored, use_compacted=use_compacted)
+    check_readable(state.protocol, segment.root)
+    return state
+
+
+def _from_checksum(
+    storage: Storage, segment: LogSegment, commits: ReverseCommitReader, ignored: list[str]
+) -> TableState | None:
+    for crc in reversed(segment.crcs):
+        pending = commits.submit(_read_checksum, storage, crc)
+        found, told = _since(storage, segment, commits, crc.version)
+        checksum = pending.result()
+        problem = _problem(checksum, told)
+        if checksum is None or problem:
+            ignored.append(f"{crc.parsed.name}: {problem}")
+            continue
+        found.older(checksum.protocol, checksum.metadata)
+        assert found.protocol is not None
+        assert found.metadata is not None
+        return TableState(
+            protocol=found.protocol,
+            metadata=found.metadata,
+            source=crc.parsed.name,
+            checksum=checksum if crc.version == segment.version else None,
+            ignored=tuple(ignored),
+        )
+    return None
+
+
+def _since(
+    storage: Storage, segment: LogSegment, commits: ReverseCommitReader, version: int
+) -> tuple[_Findings, CommitInfo | None]:
+    """What the commits after `version` say, and the commitInfo of `version` itself where it is still there."""
+    found = _Findings()
+    own: CommitInfo | None = None
+    for state in commits.states(file for file in reversed(segment.commits) if file.version >= version):
+        if state.version == version:
+            own = state.info
+        else:
+            found.older(state.protocol, state.metadata)
+    if version == segment.floor and segment.checkpoint_commit is not None:
+        own = read_commit_info(storage, segment.checkpoint_commit)
+    return found, own
+
+
+def _from_tail(
+    segment: LogSegment,
+    commits: ReverseCommitReader,
+    checkpoint: CheckpointReader | None,
+    ignored: list[str],
+    *,
+    use_compacted: bool,
+) -> TableState:
+    found = _Findings()
+    for state in commits.states(newest_first(segment, use_compacted=use_compacted)):
+        found.older(state.protocol, state.metadata)
+    source = "commits"
+    if not found.is_complete and checkpoint is not None:
+        found.older(*checkpoint.state())
+        source = f"checkpoint {checkpoint.version}"
+    if found.protocol is None or found.metadata is None:
+        missing = "protocol" if found.protocol is None else "metaData"
+        raise CorruptLogError(
+            f"the log of version {segment.version} has no {missing} action",
+            segment.root,
+            "restore the commit or checkpoint that held it",
+        )
+    return TableState(
+        protocol=found.protocol,
+        metadata=found.metadata,
+        source=source,
+        checksum=None,
+        ignored=tuple(ignored),
+    )
+
+
+def _read_checksum(storage: Storage, crc: LogFile) -> VersionChecksum | None:
+    try:
+        return msgspec.json.decode(storage.get(crc.name), type=VersionChecksum)
+    except (msgspec.DecodeError, UnicodeDecodeError, StorageError):
+        return None  # a checksum is a shortcut: without it the commits say the same
+
+
+def _problem(checksum: VersionChecksum | None, commit: CommitInfo | None) -> str | None:
+    if checksum is None:
+        return "cannot be read"
+    if checksum.protocol is None or checksum.metadata is None:
+        return "has no protocol or no metadata"
+    told = None if commit is None else commit.txn_id
+    if checksum.txn_id is not None and isinstance(told, str) and told != checksum.txn_id:
+        return "belongs to another commit (txnId differs)"
+    return None

@@ -1,0 +1,131 @@
+"""The version that was current at a time.
+
+File times are made strictly increasing, as Delta does, because copies and restores scramble them. From the
+version where in-commit timestamps were enabled, only those count. A time before the first commit or after
+the last one is an error.
+Spec: PROTOCOL.md, "In-Commit Timestamps".
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from bisect import bisect_right
+
+from lazydelta.errors import CorruptLogError, InvalidRequestError, TableNotFoundError, VersionNotFoundError
+from lazydelta.log.commits import read_commit_info
+from lazydelta.log.segment import LogFile, LogListing, list_log
+from lazydelta.log.snapshot import open_snapshot
+from lazydelta.log.state import TableState
+from lazydelta.protocol.features import has_in_commit_timestamps
+from lazydelta.protocol.names import LOG_FOLDER
+from lazydelta.storage import Storage
+
+_ENABLED_AT_VERSION = "delta.inCommitTimestampEnablementVersion"
+
+
+def version_at(storage: Storage, timestamp: dt.datetime | dt.date | str, *, parallelism: int) -> int:
+    """The newest version whose commit is not after `timestamp`."""
+    wanted_ms = timestamp_ms(timestamp)
+    listing = list_log(storage)
+    commits = [listing.commits[version] for version in _contiguous(listing, storage.root)]
+    newest = open_snapshot(storage, parallelism=parallelism)
+    own_times_from = _own_times_from(newest.state)
+    times = _CommitTimes(storage, commits, own_times_from)
+    last_ms = times.at(len(commits) - 1)
+    if wanted_ms > last_ms:
+        raise VersionNotFoundError(
+            f"{_text(wanted_ms)} is after the last commit, version {commits[-1].version} at {_text(last_ms)}",
+            storage.root,
+            "leave the timestamp out to read the newest version",
+        )
+    index = times.last_at_or_before(wanted_ms)
+    if index < 0:
+        raise VersionNotFoundError(
+            f"{_text(wanted_ms)} is before the first commit that is still there, "
+            f"version {commits[0].version} at {_text(times.at(0))}",
+            storage.root,
+            f"ask for {_text(times.at(0))} or later",
+        )
+    return commits[index].version
+
+
+def timestamp_ms(timestamp: dt.datetime | dt.date | str) -> int:
+    """Milliseconds since 1970; text is ISO 8601, and what has no zone is UTC."""
+    if isinstance(timestamp, str):
+        try:
+            timestamp = dt.datetime.fromisoformat(timestamp)
+        except ValueError:
+            raise InvalidRequestError(
+                f"{timestamp!r} is not a time", "timestamp", "write it as 2026-02-08 or 2026-02-08T12:30:00Z"
+            ) from None
+    if not isinstance(timestamp, dt.datetime):
+        timestamp = dt.datetime.combine(timestamp, dt.time())
+    if timestamp.tzinfo is None:
+        timestamp = timestamp.replace(tzinfo=dt.UTC)
+    return int(timestamp.timestamp() * 1000)
+
+
+class _CommitTimes:
+    """The time of each commit, each looked up when it is needed."""
+
+    def __init__(self, storage: Storage, commits: list[LogFile], own_times_from: int | None) -> None:
+        self._storage = storage
+        self._commits = commits
+        self._first_own = len(commits)
+        if own_times_from is not None:
+            self._first_own = bisect_right([c.version for c in commits], own_times_from - 1)
+        self._file_times: list[int] = []
+        for commit in commits[: self._first_own]:
+            floor = self._file_times[-1] + 1 if self._file_times else 0
+            self._file_times.append(max(commit.info.modified_ms, floor))
+
+    def at(self, index: int) -> int:
+        """The time of one commit, in ms since 1970."""
+        return self._file_times[index] if index < self._first_own else self._own_time(index)
+
+    def last_at_or_before(self, wanted_ms: int) -> int:
+        """The position of the newest commit that is not after, or -1."""
+        low, high = self._first_own, len(self._commits)
+        while low < high:  # in-commit timestamps increase strictly
+            middle = (low + high) // 2
+            if self._own_time(middle) <= wanted_ms:
+                low = middle + 1
+            else:
+                high = middle
+        if low > self._first_own:
+            return low - 1
+        return bisect_right(self._file_times, wanted_ms) - 1
+
+    def _own_time(self, index: int) -> int:
+        commit = self._commits[index]
+        info = read_commit_info(self._storage, commit)
+        if info is None or not isinstance(info.in_commit_timestamp, int):
+            raise CorruptLogError(
+                f"commit {commit.version} has no in-commit timestamp, though the table has them enabled",
+                f"{self._storage.root}/{commit.name}",
+                "read by version= instead",
+            )
+        return info.in_commit_timestamp
+
+
+def _own_times_from(state: TableState) -> int | None:
+    """The first version whose own time counts; None where none does."""
+    if not has_in_commit_timestamps(state.protocol, state.metadata):
+        return None
+    return int(state.metadata.configuration.get(_ENABLED_AT_VERSION) or 0)
+
+
+def _contiguous(listing: LogListing, root: str) -> range:
+    """The newest unbroken run of commits."""
+    if not listing.commits:
+        raise TableNotFoundError(
+            "the log has no commit to find a time by", f"{root}/{LOG_FOLDER}", "check the address"
+        )
+    newest = oldest = max(listing.commits)
+    while oldest - 1 in listing.commits:
+        oldest -= 1
+    return range(oldest, newest + 1)
+
+
+def _text(ms: int) -> str:
+    return dt.datetime.fromtimestamp(ms / 1000, dt.UTC).isoformat(timespec="milliseconds")

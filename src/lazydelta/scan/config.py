@@ -1,0 +1,63 @@
+"""How a scan is run: one frozen struct, with the names and defaults users know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from lazydelta import limits
+from lazydelta.errors import InvalidRequestError
+
+
+class ScanStrategy(StrEnum):
+    """In which order the log is read. The files are the same."""
+
+    AUTO = "auto"  # chosen from the listing, the hints and the counts
+    REVERSE = "reverse"  # commits newest first, then the checkpoint, if it is still needed
+    FORWARD = "forward"  # the tail as a mask, the checkpoint, then the tail's files
+
+
+class LazyScanConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """What to look for and how much to spend on it."""
+
+    predicate: Any = None  # SQL text, mapping, list or expression: `predicate.parse_where` takes them all
+    limit: int | None = None  # files, at most
+    strategy: ScanStrategy | str = ScanStrategy.AUTO
+    batch_size: int = limits.BATCH_ROWS  # rows of an output batch
+    remove_set_memory_limit: int = limits.REMOVE_SET_BYTES
+    enable_fallback: bool = True  # False: what would fall back is an error
+    commit_read_parallelism: int = limits.COMMIT_PARALLELISM
+    checkpoint_row_groups_per_batch: int = limits.CHECKPOINT_ROW_GROUPS_PER_BATCH
+    scan_timeout_seconds: float = limits.SCAN_TIMEOUT_SECONDS
+    strict: bool = False  # trip on every action but add and remove
+    use_log_compaction: bool = False  # trust compacted files above a checkpoint too
+    retention_guard: Callable[[int], bool] | None = None  # may refuse a floor version
+    time_zone: str = "UTC"  # of partition values and literals without one
+
+    def checked(self) -> LazyScanConfig:
+        """The same with the strategy as an enum, or an error that names the field."""
+        at_least = {
+            "limit": 0,
+            "batch_size": 1,
+            "remove_set_memory_limit": 0,
+            "commit_read_parallelism": 1,
+            "checkpoint_row_groups_per_batch": 1,
+            "scan_timeout_seconds": 0,
+        }
+        for name, minimum in at_least.items():
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or value < minimum):
+                raise InvalidRequestError(
+                    f"{name} is {value!r}", "the scan's configuration", f"give a number of at least {minimum}"
+                )
+        try:
+            strategy = ScanStrategy(self.strategy)
+        except ValueError:
+            known = ", ".join(ScanStrategy)
+            raise InvalidRequestError(
+                f"there is no strategy {self.strategy!r}", "the scan's configuration", f"use one of {known}"
+            ) from None
+        return msgspec.structs.replace(self, strategy=strategy)

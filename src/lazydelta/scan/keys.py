@@ -1,0 +1,103 @@
+"""Keys of logical files over whole Arrow columns: exact 128-bit digests, and cheap 64-bit filter hashes.
+
+A key is a canonical path with its dvId (or none). The digest counts as the key itself; the filter hash
+looks at the path alone, at a few words of it, and may only rule a key out.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from hashlib import blake2b
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lazydelta.protocol.paths import string_parts
+
+Digests = npt.NDArray[np.bytes_]
+Hashes = npt.NDArray[np.uint64]
+DIGEST_BYTES = 16
+DIGEST = np.dtype(f"S{DIGEST_BYTES}")
+_WORD_BYTES = 8
+# Where words are taken, counted from the end: data file names end in 36 unique characters and a short
+# suffix. Only the filter rests on this: other names cost exact look-ups, never an answer.
+_WORD_OFFSETS = (8, 24, 40, 56)
+_MIX = np.uint64(0xFF51AFD7ED558CCD)
+
+
+class FileKeys:
+    """The keys of a batch: canonical paths, and dvIds where some row has one."""
+
+    def __init__(self, paths: pa.Array, dv_ids: pa.Array | None = None) -> None:
+        self.paths = paths
+        self.dv_ids = dv_ids
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    @cached_property
+    def hashes(self) -> Hashes:
+        """The filter hash of each path."""
+        return path_hashes(self.paths)
+
+    @cached_property
+    def digests(self) -> Digests:
+        """The digest of each key."""
+        return _key_digests(self.paths, self.dv_ids)
+
+    def digests_at(self, rows: npt.NDArray[np.intp]) -> Digests:
+        """The digests of some keys, without making the others."""
+        indices = pa.array(rows, pa.int64())
+        return _key_digests(
+            self.paths.take(indices), None if self.dv_ids is None else self.dv_ids.take(indices)
+        )
+
+
+def path_hashes(paths: pa.Array) -> Hashes:
+    """A hash of each path, from its length and five of its words."""
+    offsets, data = string_parts(paths)
+    starts, ends = offsets[:-1], offsets[1:]
+    lengths = ends - starts
+    if len(data) < _WORD_BYTES or int(lengths.min(initial=_WORD_BYTES)) < _WORD_BYTES:
+        return _short_path_hashes(paths)
+    # Every 8 bytes of the text as a word, at any position.
+    words = np.ndarray((len(data) - _WORD_BYTES + 1,), np.uint64, data, strides=(1,))
+    hashes: Hashes = lengths.astype(np.uint64)
+    for offset in _WORD_OFFSETS:
+        hashes = _mixed(hashes, words[np.maximum(ends - offset, starts)])
+    return _mixed(hashes, words[starts])
+
+
+def _key_digests(paths: pa.Array, dv_ids: pa.Array | None) -> Digests:
+    texts = [path.encode() for path in paths.to_pylist()]
+    vectors = [None] * len(texts) if dv_ids is None else dv_ids.to_pylist()
+    digests = [_digest(text, vector) for text, vector in zip(texts, vectors, strict=True)]
+    return np.frombuffer(b"".join(digests), DIGEST)
+
+
+def _mixed(hashes: Hashes, words: Hashes) -> Hashes:
+    hashes = (hashes ^ words) * _MIX
+    return hashes ^ (hashes >> np.uint64(32))
+
+
+def _short_path_hashes(paths: pa.Array) -> Hashes:
+    """The same for columns with a path under eight bytes: padded to eight, row by row."""
+    found = []
+    for path in paths.to_pylist():
+        text = path.encode()
+        if len(text) >= _WORD_BYTES:
+            found.append(int(path_hashes(pa.array([path], pa.string()))[0]))
+        else:
+            found.append(
+                int(_mixed(np.uint64([len(text)]), np.frombuffer(text.ljust(8, b"\0"), np.uint64))[0])
+            )
+    return np.array(found, np.uint64)
+
+
+def _digest(path: bytes, dv_id: str | None) -> bytes:
+    if dv_id is None:
+        return blake2b(path, digest_size=DIGEST_BYTES).digest()
+    # The personalisation keeps keys with and without a vector apart, the length keeps path and vector apart.
+    body = b"%d:%b%b" % (len(path), path, dv_id.encode())
+    return blake2b(body, digest_size=DIGEST_BYTES, person=b"dv").digest()

@@ -1,0 +1,166 @@
+"""The keys that newer commits have already decided, exact at any size.
+
+Each key is a 128-bit digest: 16 bytes in sorted runs, and past the memory limit in a temporary SQLite file.
+A filter of fixed size over cheap hashes of whole Arrow columns says of nearly every row that it cannot be
+in the set; it spares exact look-ups and never answers one (a false positive would lose rows).
+Contract: `holds` is exact; memory stays within about `memory_limit` however many keys come.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from lazydelta import limits
+from lazydelta.scan.keys import DIGEST, DIGEST_BYTES, Digests, FileKeys, Hashes
+
+Mask = npt.NDArray[np.bool_]
+_RUN_KEYS_MIN = 4096
+_FILTER_BYTES_MIN = 1 << 13
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+class RemoveSet:
+    """A growing set of keys. Close it to delete what it moved to disk."""
+
+    def __init__(self, memory_limit: int = limits.REMOVE_SET_BYTES) -> None:
+        self.size = 0  # keys put in; one put in twice may count twice
+        self._memory_limit = memory_limit
+        filter_bytes = max(_FILTER_BYTES_MIN, 1 << max(memory_limit // 4, 1).bit_length() - 1)
+        self._filter = np.zeros(filter_bytes, np.uint8)  # pages that are never touched cost nothing
+        self._shift = np.uint64(64 - (filter_bytes * 8).bit_length() + 1)
+        self._recent: list[Digests] = []
+        self._recent_size = 0
+        self._runs: list[Digests] = []  # sorted, each at least twice as long as the next
+        self._disk: _DiskSet | None = None
+
+    @property
+    def is_on_disk(self) -> bool:
+        """Whether the set outgrew its memory limit."""
+        return self._disk is not None
+
+    def holds(self, keys: FileKeys) -> Mask:
+        """Which of these keys are in the set."""
+        answer = np.zeros(len(keys), np.bool_)
+        if self.size == 0 or len(keys) == 0:
+            return answer
+        candidates = np.flatnonzero(self._may_hold(keys.hashes))
+        if len(candidates):
+            answer[candidates] = self._contains(keys.digests_at(candidates))
+        return answer
+
+    def remember(self, keys: FileKeys) -> None:
+        """Put these keys into the set."""
+        if len(keys):
+            self._mark(keys.hashes)
+            self._insert(keys.digests)
+
+    def absorb(self, other: RemoveSet) -> None:
+        """Put every key of another set, made with the same limit, into this one."""
+        self._filter |= other._filter
+        for digests in other._contents():
+            self._insert(digests)
+
+    def close(self) -> None:
+        """Forget the keys and delete the file."""
+        self.size = self._recent_size = 0
+        self._filter[:] = 0
+        self._recent, self._runs = [], []
+        if self._disk is not None:
+            self._disk.close()
+            self._disk = None
+
+    def _mark(self, hashes: Hashes) -> None:
+        for bits in (hashes >> self._shift, (hashes * _GOLDEN) >> self._shift):
+            np.bitwise_or.at(
+                self._filter, bits >> np.uint64(3), np.uint8(1) << (bits & np.uint64(7)).astype(np.uint8)
+            )
+
+    def _may_hold(self, hashes: Hashes) -> Mask:
+        found = np.ones(len(hashes), np.bool_)
+        for bits in (hashes >> self._shift, (hashes * _GOLDEN) >> self._shift):
+            bytes_ = self._filter[bits >> np.uint64(3)]
+            found &= (bytes_ >> (bits & np.uint64(7)).astype(np.uint8)) & 1 != 0
+        return found
+
+    def _insert(self, digests: Digests) -> None:
+        self.size += len(digests)
+        self._recent.append(digests)
+        self._recent_size += len(digests)
+        if self._recent_size >= _RUN_KEYS_MIN:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Sort what is recent into a run, merge runs of like size, move to disk past the limit."""
+        if not self._recent:
+            return
+        self._runs.append(np.unique(np.concatenate(self._recent)))
+        self._recent, self._recent_size = [], 0
+        while len(self._runs) > 1 and len(self._runs[-2]) < 2 * len(self._runs[-1]):
+            last, before = self._runs.pop(), self._runs.pop()
+            self._runs.append(np.unique(np.concatenate([before, last])))
+        in_memory = sum(len(run) for run in self._runs) * DIGEST_BYTES + len(self._filter)
+        if self._disk is not None or in_memory > self._memory_limit:
+            self._disk = self._disk or _DiskSet()
+            for run in self._runs:
+                self._disk.insert(run)
+            self._runs = []
+
+    def _contains(self, digests: Digests) -> Mask:
+        self._settle()
+        found = np.zeros(len(digests), np.bool_)
+        for run in self._runs:
+            at = np.minimum(np.searchsorted(run, digests), len(run) - 1)
+            found |= run[at] == digests
+        if self._disk is not None:
+            for index in np.flatnonzero(~found):
+                found[index] = self._disk.has(digests[index])
+        return found
+
+    def _contents(self) -> Iterator[Digests]:
+        yield from self._recent
+        yield from self._runs
+        if self._disk is not None:
+            yield from self._disk.contents()
+
+
+class _DiskSet:
+    """Digests in a temporary SQLite file."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="lazydelta-")
+        path = Path(self._folder.name) / "removed.sqlite"
+        self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        self._database.execute("pragma journal_mode = off")
+        self._database.execute("pragma synchronous = off")
+        self._database.execute("create table removed (digest blob primary key) without rowid")
+
+    def insert(self, digests: Digests) -> None:
+        self._database.execute("begin")
+        rows = ((_bytes(digest),) for digest in digests)
+        self._database.executemany("insert or ignore into removed values (?)", rows)
+        self._database.execute("commit")
+
+    def has(self, digest: np.bytes_) -> bool:
+        query = "select 1 from removed where digest = ?"
+        return self._database.execute(query, (_bytes(digest),)).fetchone() is not None
+
+    def contents(self) -> Iterator[Digests]:
+        with closing(self._database.execute("select digest from removed")) as cursor:
+            while rows := cursor.fetchmany(_RUN_KEYS_MIN):
+                yield np.frombuffer(b"".join(row[0] for row in rows), DIGEST)
+
+    def close(self) -> None:
+        self._database.close()
+        self._folder.cleanup()
+
+
+def _bytes(digest: np.bytes_) -> bytes:
+    """All sixteen bytes: numpy drops zeros at the end of a scalar."""
+    return bytes(digest).ljust(DIGEST_BYTES, b"\0")

@@ -1,0 +1,125 @@
+"""What a scan read, skipped and decided: counted while it runs, told by `explain`."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable
+
+import msgspec
+
+from lazydelta.storage import IoSnapshot
+
+
+class ScanReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One run of a scan. Requests, bytes and round trips include opening the table."""
+
+    table: str
+    version: int
+    checkpoint_version: int | None
+    strategy: str
+    reason: str
+    predicate: str | None
+    limit: int | None
+    is_finished: bool
+    state_source: str
+    commits_total: int
+    commits_read: int
+    row_groups_read: int
+    row_groups_skipped: int
+    files_emitted: int
+    files_skipped: dict[str, int]
+    unknown_actions: dict[str, int]
+    requests: int
+    requests_by_kind: dict[str, int]
+    bytes_read: int
+    round_trips: int
+    retries: int
+    remove_set_peak: int
+    remove_set_on_disk: bool
+    time_to_first_file_ms: float | None
+    elapsed_ms: float
+    fallbacks: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(f"{label:<17} {text}" for label, text in self._lines())
+
+    def _lines(self) -> Iterable[tuple[str, str]]:
+        floor = (
+            "no checkpoint" if self.checkpoint_version is None else f"checkpoint {self.checkpoint_version:,}"
+        )
+        yield "table", f"{self.table} @ {self.version:,}"
+        yield "strategy", f"{self.strategy}: {self.reason}"
+        if self.predicate is not None:
+            yield "predicate", self.predicate
+        if self.limit is not None:
+            yield "limit", f"{self.limit:,} files"
+        yield "log", f"{floor}, then {self.commits_read:,} of {self.commits_total:,} commits read"
+        yield "protocol from", self.state_source
+        yield "row groups", f"{self.row_groups_read:,} read, {self.row_groups_skipped:,} skipped"
+        skipped = ", ".join(f"{count:,} by {rule}" for rule, count in sorted(self.files_skipped.items()))
+        yield "files", f"{self.files_emitted:,} emitted; skipped: {skipped or 'none'}"
+        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(self.requests_by_kind.items()))
+        requests = f"{self.requests:,} requests ({kinds}), {self.round_trips:,} one after the other"
+        yield "log bytes read", f"{self.bytes_read:,} in {requests}"
+        if self.retries:
+            yield "retries", f"{self.retries:,}"
+        place = ", moved to disk" if self.remove_set_on_disk else ""
+        yield "remove set", f"{self.remove_set_peak:,} keys at its peak{place}"
+        if self.time_to_first_file_ms is not None:
+            yield "first file", f"after {self.time_to_first_file_ms:,.1f} ms"
+        state = "" if self.is_finished else " (not finished)"
+        yield "elapsed", f"{self.elapsed_ms:,.1f} ms{state}"
+        if self.unknown_actions:
+            names = ", ".join(f"{name} ({count})" for name, count in sorted(self.unknown_actions.items()))
+            yield "unknown actions", f"{names}: ignored"
+        for fallback in self.fallbacks:
+            yield "fallback", fallback
+
+
+class ScanTally(msgspec.Struct, kw_only=True):
+    """The numbers of a run while it runs."""
+
+    started: float = msgspec.field(default_factory=time.perf_counter)
+    strategy: str = ""
+    reason: str = ""
+    commits_read: int = 0
+    row_groups_read: int = 0
+    row_groups_skipped: int = 0
+    files_emitted: int = 0
+    files_skipped: Counter[str] = msgspec.field(default_factory=Counter)
+    unknown_actions: Counter[str] = msgspec.field(default_factory=Counter)
+    remove_set_peak: int = 0
+    remove_set_on_disk: bool = False
+    first_file: float | None = None
+    ended: float | None = None
+    is_finished: bool = False
+    fallbacks: list[str] = msgspec.field(default_factory=list)
+
+    def skipped(self, rule: str, count: int) -> None:
+        """Count files that a rule kept out."""
+        if count:
+            self.files_skipped[rule] += count
+
+    def emitted(self, count: int) -> None:
+        """Count files that went out."""
+        if self.first_file is None and count:
+            self.first_file = time.perf_counter()
+        self.files_emitted += count
+
+
+def milliseconds(since: float, until: float | None) -> float | None:
+    """The time between two readings of the clock."""
+    return None if until is None else (until - since) * 1000
+
+
+def add_io(opening: IoSnapshot, scan: IoSnapshot) -> IoSnapshot:
+    """Opening and scanning as one account: they happen one after the other."""
+    return IoSnapshot(
+        requests=opening.requests + scan.requests,
+        bytes_read=opening.bytes_read + scan.bytes_read,
+        bytes_written=opening.bytes_written + scan.bytes_written,
+        round_trips=opening.round_trips + scan.round_trips,
+        retries=opening.retries + scan.retries,
+        requests_by_kind=dict(Counter(opening.requests_by_kind) + Counter(scan.requests_by_kind)),
+    )

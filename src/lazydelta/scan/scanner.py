@@ -1,0 +1,228 @@
+"""One scan of one pinned version, from snapshot to batches of live files.
+
+The flow: replay (which files are live) → skipping (which might match) → limit → projection. Each stage is
+a generator that pulls from the one below; whoever stops pulling stops the reads.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from difflib import get_close_matches
+
+import pyarrow as pa
+
+from lazydelta.errors import InvalidRequestError
+from lazydelta.log.checkpoint import RowRequest
+from lazydelta.log.commits import ReverseCommitReader
+from lazydelta.log.file_rows import DEFAULT_COLUMNS, FILE_COLUMNS
+from lazydelta.log.snapshot import Snapshot
+from lazydelta.predicate import BoundPredicate, bind, parse_where
+from lazydelta.scan.config import LazyScanConfig, ScanStrategy
+from lazydelta.scan.files import logical_names, public_rows
+from lazydelta.scan.replay import Replay, forward_files, reverse_files
+from lazydelta.scan.report import ScanReport, ScanTally, add_io, milliseconds
+from lazydelta.scan.skipping import drop_impossible, matching_row_groups
+from lazydelta.scan.strategy import choose_strategy
+from lazydelta.scan.tripwire import FeatureTripwire
+from lazydelta.storage import Deadline, IoSnapshot
+from lazydelta.telemetry import log_event, record_scan
+
+DECODE_ROWS = 32_768  # rows of a checkpoint decoded at once where every file is wanted
+
+
+class FileScan:
+    """A scan that can be run again; each run pulls from the log anew. `report` tells of the latest run."""
+
+    def __init__(self, snapshot: Snapshot, config: LazyScanConfig) -> None:
+        self.snapshot = snapshot
+        self.config = config.checked()
+        self.predicate = _bound(snapshot, self.config)
+        self._tally: ScanTally | None = None
+        self._io = IoSnapshot()
+        self._check_floor()
+
+    def batches(self, columns: Sequence[str] = DEFAULT_COLUMNS) -> Iterator[pa.RecordBatch]:
+        """Live files as Arrow, `columns` of `FILE_COLUMNS`, at most `batch_size` rows a batch."""
+        _check_columns(columns)
+        return self._run(tuple(columns))
+
+    def report(self) -> ScanReport:
+        """What the latest run did; runs the scan once, for its numbers alone, if none has begun."""
+        if self._tally is None:
+            for _ in self.batches(("path", "size")):
+                pass
+        assert self._tally is not None
+        return self._report(self._tally)
+
+    def _run(self, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+        tally = self._tally = ScanTally()
+        config, snapshot = self.config, self.snapshot
+        strategy, reason = choose_strategy(snapshot.segment, config, self.predicate, snapshot.state.checksum)
+        tally.strategy, tally.reason = strategy.value, reason
+        tally.fallbacks.extend(snapshot.fallbacks)
+        storage = snapshot.storage.scoped(deadline=Deadline.after(config.scan_timeout_seconds))
+        tripwire = FeatureTripwire(strict=config.strict)
+        kept = snapshot.commits.hand_over()
+        log_event(
+            "scan", table=storage.root, version=snapshot.version, strategy=strategy.value, reason=reason
+        )
+        with closing(ReverseCommitReader(storage, config.commit_read_parallelism, kept)) as commits:
+            replay = Replay(
+                storage=storage,
+                segment=snapshot.segment,
+                damaged=snapshot.damaged,
+                commits=commits,
+                rows=self._row_request(columns),
+                config=config,
+                tally=tally,
+                tripwire=tripwire,
+                demand=lambda: _commits_needed(config.limit, tally),
+            )
+            try:
+                yield from self._stages(replay, strategy, columns)
+                tally.is_finished = True
+            finally:
+                tally.ended = time.perf_counter()
+                tally.unknown_actions = tripwire.unknown
+                self._io = storage.counters.snapshot()
+                self._record(tally)
+
+    def _stages(
+        self, replay: Replay, strategy: ScanStrategy, columns: tuple[str, ...]
+    ) -> Iterator[pa.RecordBatch]:
+        if replay.config.limit == 0:
+            return
+        live = reverse_files(replay) if strategy is ScanStrategy.REVERSE else forward_files(replay)
+        names = logical_names(self.snapshot.schema)
+        with closing(live):
+            kept = live if self.predicate is None else drop_impossible(live, self.predicate, replay.tally)
+            for rows in _limited(kept, replay.config.limit):
+                public = public_rows(rows, columns, names)
+                for start in range(0, rows.num_rows, replay.config.batch_size):
+                    batch = public.slice(start, replay.config.batch_size)
+                    replay.tally.emitted(batch.num_rows)
+                    yield batch
+
+    def _row_request(self, columns: tuple[str, ...]) -> RowRequest:
+        wanted = [*columns, "deletion_vector"]
+        predicate = self.predicate
+        if predicate is not None and predicate.partition_columns:
+            wanted.append("partition_values")
+        is_limited = self.config.limit is not None
+        return RowRequest(
+            columns=tuple(dict.fromkeys(wanted)),
+            stats_paths=() if predicate is None else tuple(column.path for column in predicate.stats_columns),
+            keep_row_groups=None if predicate is None else lambda part: matching_row_groups(part, predicate),
+            batch_rows=min(self.config.batch_size, DECODE_ROWS) if is_limited else DECODE_ROWS,
+            row_groups_per_batch=1 if is_limited else self.config.checkpoint_row_groups_per_batch,
+        )
+
+    def _check_floor(self) -> None:
+        guard, floor = self.config.retention_guard, max(self.snapshot.segment.floor, 0)
+        if guard is not None and not guard(floor):
+            raise InvalidRequestError(
+                f"the retention guard refuses the floor version {floor}",
+                self.snapshot.storage.root,
+                "read a version whose checkpoint lies within the retention, or loosen the guard",
+            )
+
+    def _record(self, tally: ScanTally) -> None:
+        report = self._report(tally)
+        record_scan(
+            {
+                "commits_scanned": report.commits_read,
+                "files_emitted": report.files_emitted,
+                "fallback_triggered": len(report.fallbacks),
+                "files_skipped": sum(report.files_skipped.values()),
+                "row_groups_read": report.row_groups_read,
+                "row_groups_skipped": report.row_groups_skipped,
+                "unknown_actions": sum(report.unknown_actions.values()),
+                "requests": report.requests,
+                "bytes_read": report.bytes_read,
+                "round_trips": report.round_trips,
+                "remove_set_size": report.remove_set_peak,
+                "time_to_first_file_ms": report.time_to_first_file_ms,
+            }
+        )
+        log_event("scan ended", files=report.files_emitted, requests=report.requests, bytes=report.bytes_read)
+
+    def _report(self, tally: ScanTally) -> ScanReport:
+        segment = self.snapshot.segment
+        io = add_io(self.snapshot.opening, self._io)
+        elapsed = milliseconds(tally.started, tally.ended or time.perf_counter())
+        assert elapsed is not None
+        return ScanReport(
+            table=segment.root,
+            version=segment.version,
+            checkpoint_version=None if segment.checkpoint is None else segment.floor,
+            strategy=tally.strategy,
+            reason=tally.reason,
+            predicate=None if self.predicate is None else str(self.predicate.expression),
+            limit=self.config.limit,
+            is_finished=tally.is_finished,
+            state_source=self.snapshot.state.source,
+            commits_total=len(segment.commits),
+            commits_read=tally.commits_read,
+            row_groups_read=tally.row_groups_read,
+            row_groups_skipped=tally.row_groups_skipped,
+            files_emitted=tally.files_emitted,
+            files_skipped=dict(tally.files_skipped),
+            unknown_actions=dict(tally.unknown_actions),
+            requests=io.requests,
+            requests_by_kind=io.requests_by_kind,
+            bytes_read=io.bytes_read,
+            round_trips=io.round_trips,
+            retries=io.retries,
+            remove_set_peak=tally.remove_set_peak,
+            remove_set_on_disk=tally.remove_set_on_disk,
+            time_to_first_file_ms=milliseconds(tally.started, tally.first_file),
+            elapsed_ms=elapsed,
+            fallbacks=tuple(tally.fallbacks),
+        )
+
+
+def _limited(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
+    """At most `limit` rows; the stage below is not pulled once they are there."""
+    if limit is None:
+        yield from batches
+        return
+    missing = limit
+    for rows in batches:
+        yield rows.slice(0, missing)
+        missing -= rows.num_rows
+        if missing <= 0:
+            return
+
+
+def _commits_needed(limit: int | None, tally: ScanTally) -> int | None:
+    """How many further commits a limit still needs, by what those read so far have given."""
+    if limit is None:
+        return None
+    if tally.files_emitted == 0:
+        return max(1, 2 * tally.commits_read)
+    return math.ceil((limit - tally.files_emitted) * tally.commits_read / tally.files_emitted)
+
+
+def _bound(snapshot: Snapshot, config: LazyScanConfig) -> BoundPredicate | None:
+    if config.predicate is None:
+        return None
+    return bind(
+        parse_where(config.predicate),
+        snapshot.schema,
+        snapshot.state.metadata.partition_columns,
+        where=snapshot.storage.root,
+        time_zone=config.time_zone,
+    )
+
+
+def _check_columns(columns: Sequence[str]) -> None:
+    for name in columns:
+        if name not in FILE_COLUMNS:
+            close = get_close_matches(name, FILE_COLUMNS, 1)
+            hint = f"did you mean {close[0]}? " if close else ""
+            raise InvalidRequestError(
+                f"files have no column {name!r}", "columns", f"{hint}there are: {', '.join(FILE_COLUMNS)}"
+            )

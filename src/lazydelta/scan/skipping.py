@@ -1,0 +1,117 @@
+"""Drop files that cannot match: partition values first, statistics only for what is left.
+
+Contract: a file goes only when its partition values or statistics prove that no row matches; what is
+missing, unparseable or of an unknown kind says nothing. Each stage counts what it dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from lazydelta.log.file_rows import STATS_PARSED
+from lazydelta.log.parquet_part import ParquetPart
+from lazydelta.predicate import BoundPredicate, FileFacts
+from lazydelta.protocol.partition_values import raw_partition_column
+from lazydelta.protocol.schema import PrimitiveType, arrow_type
+from lazydelta.protocol.statistics import (
+    ColumnBounds,
+    FileStatistics,
+    StatsColumn,
+    statistics_from_json,
+    statistics_from_struct,
+)
+from lazydelta.scan.report import ScanTally
+
+
+def drop_impossible(
+    batches: Iterator[pa.RecordBatch], predicate: BoundPredicate, tally: ScanTally
+) -> Iterator[pa.RecordBatch]:
+    """The rows whose file might hold a match, in the same order."""
+    for rows in batches:
+        if predicate.partition_columns:
+            rows = _kept(rows, predicate.might_match_partitions(_facts(rows, predicate)), "partition", tally)
+        if rows.num_rows and predicate.stats_columns:
+            facts = _facts(rows, predicate, statistics=_statistics(rows, predicate.stats_columns))
+            rows = _kept(rows, predicate.might_match(facts), "statistics", tally)
+        elif rows.num_rows and not predicate.partition_columns:
+            rows = _kept(rows, predicate.might_match(_facts(rows, predicate)), "predicate", tally)
+        if rows.num_rows:
+            yield rows
+
+
+def matching_row_groups(part: ParquetPart, predicate: BoundPredicate) -> Sequence[int]:
+    """Row groups of a checkpoint whose typed columns do not rule out every file in them."""
+    count = part.metadata.num_row_groups
+    bounds = {}
+    for path in predicate.partition_columns:
+        leaf = f"add.partitionValues_parsed.{path}"
+        bounds[path,] = _envelope(part, leaf, leaf, predicate.type_of((path,)))
+    for column in predicate.stats_columns:
+        dotted = ".".join(column.path)
+        low, high = (f"add.{STATS_PARSED}.{kind}.{dotted}" for kind in ("minValues", "maxValues"))
+        bounds[column.path] = _envelope(part, low, high, column.type)
+    statistics = FileStatistics(row_count=count, num_records=None, tight_bounds=None, columns=bounds)
+    facts = FileFacts(row_count=count, partition_values={}, statistics=statistics, dv_cardinality=None)
+    return [int(index) for index in np.flatnonzero(predicate.might_match(facts))]
+
+
+def _kept(rows: pa.RecordBatch, mask: np.ndarray, rule: str, tally: ScanTally) -> pa.RecordBatch:
+    if mask.all():
+        return rows
+    tally.skipped(rule, len(mask) - int(mask.sum()))
+    return rows.filter(pa.array(mask))
+
+
+def _facts(
+    rows: pa.RecordBatch, predicate: BoundPredicate, statistics: FileStatistics | None = None
+) -> FileFacts:
+    partitions = {}
+    if predicate.partition_columns:
+        values = rows.column("partition_values")
+        partitions = {name: raw_partition_column(values, name) for name in predicate.partition_columns}
+    vectors = rows.column("deletion_vector") if "deletion_vector" in rows.schema.names else None
+    return FileFacts(
+        row_count=rows.num_rows,
+        partition_values=partitions,
+        statistics=statistics,
+        dv_cardinality=None if vectors is None else vectors.field("cardinality"),
+    )
+
+
+def _statistics(rows: pa.RecordBatch, columns: Sequence[StatsColumn]) -> FileStatistics | None:
+    if STATS_PARSED in rows.schema.names:
+        return statistics_from_struct(rows.column(STATS_PARSED), columns)
+    if "stats" in rows.schema.names:
+        return statistics_from_json(rows.column("stats"), columns)
+    return None
+
+
+def _envelope(part: ParquetPart, low: str, high: str, type_: PrimitiveType) -> ColumnBounds:
+    """The least minimum and greatest maximum of each row group, where every file in it has both."""
+    wanted = arrow_type(type_)
+    lows = pa.array([_bound(part, group, low, "min") for group in range(part.metadata.num_row_groups)])
+    highs = pa.array([_bound(part, group, high, "max") for group in range(part.metadata.num_row_groups)])
+    return ColumnBounds(min=_typed(lows, wanted), max=_typed(highs, wanted), null_count=None)
+
+
+def _bound(part: ParquetPart, row_group: int, leaf: str, side: str) -> object:
+    """Parquet's own bound, unless a file lacks the value: Parquet ignores nulls, so they must be counted."""
+    index = part.leaves.get(leaf)
+    nulls = part.null_count(row_group, leaf)
+    if index is None or nulls is None or nulls != part.null_count(row_group, "add.path"):
+        return None
+    statistics = part.metadata.row_group(row_group).column(index).statistics
+    return getattr(statistics, side) if statistics is not None and statistics.has_min_max else None
+
+
+def _typed(values: pa.Array, wanted: pa.DataType) -> pa.Array:
+    # NaN is left out of Parquet's bounds without being counted, so floats cannot rule a row group out.
+    if pa.types.is_floating(wanted):
+        return pa.nulls(len(values), wanted)
+    try:
+        return values.cast(wanted)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return pa.nulls(len(values), wanted)

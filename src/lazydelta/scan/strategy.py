@@ -1,0 +1,86 @@
+"""Which order a scan reads the log in, decided from the listing, the hints and the counts alone.
+
+The rows of the matrix, first match wins: a limit goes reverse; more than a hundred commits since the
+checkpoint go forward; a tail with more than half as many adds as the checkpoint goes reverse; a predicate
+on a recent partition goes reverse; everything else goes forward. The checkpoint is never read to decide.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+
+from lazydelta import limits
+from lazydelta.log.segment import LogSegment
+from lazydelta.predicate import BoundPredicate
+from lazydelta.protocol.actions import VersionChecksum
+from lazydelta.scan.config import LazyScanConfig, ScanStrategy
+
+Choice = tuple[ScanStrategy, str]
+_DIGITS = re.compile(r"^(\d{4})-?(\d{2})-?(\d{2})")
+
+
+def choose_strategy(
+    segment: LogSegment,
+    config: LazyScanConfig,
+    predicate: BoundPredicate | None,
+    checksum: VersionChecksum | None,
+) -> Choice:
+    """The strategy and the reason for it."""
+    if config.strategy != ScanStrategy.AUTO:
+        return ScanStrategy(config.strategy), "asked for"
+    if config.limit is not None:
+        return ScanStrategy.REVERSE, "a limit can stop early"
+    if segment.checkpoint is None:
+        return ScanStrategy.REVERSE, "there is no checkpoint"
+    commits = len(segment.commits)
+    if commits > limits.AUTO_COMMITS_MAX:
+        text = f"{commits:,} commits since the checkpoint, more than {limits.AUTO_COMMITS_MAX}"
+        return ScanStrategy.FORWARD, text
+    tail_adds, checkpoint_adds = _tail_adds(segment, checksum), _checkpoint_adds(segment)
+    if tail_adds > checkpoint_adds / 2:
+        text = f"about {tail_adds:,} adds in the tail, over half of the checkpoint's {checkpoint_adds:,}"
+        return ScanStrategy.REVERSE, text
+    if predicate is not None and _is_recent(predicate, segment):
+        return ScanStrategy.REVERSE, "the predicate asks for a recent partition"
+    return ScanStrategy.FORWARD, "most files are in the checkpoint"
+
+
+def _checkpoint_adds(segment: LogSegment) -> int:
+    if segment.hint is not None and segment.hint.num_of_add_files is not None:
+        return segment.hint.num_of_add_files
+    if segment.hint is not None and segment.hint.size is not None:
+        return segment.hint.size
+    assert segment.checkpoint is not None
+    return segment.checkpoint.size_bytes // limits.CHECKPOINT_BYTES_PER_ADD
+
+
+def _tail_adds(segment: LogSegment, checksum: VersionChecksum | None) -> int:
+    estimate = segment.tail_bytes // limits.COMMIT_BYTES_PER_ADD
+    if checksum is not None and checksum.num_files is not None and segment.hint is not None:
+        grown = checksum.num_files - (segment.hint.num_of_add_files or checksum.num_files)
+        return max(grown, estimate)
+    return estimate
+
+
+def _is_recent(predicate: BoundPredicate, segment: LogSegment) -> bool:
+    """Whether a partition column must be at or after the day the tail began."""
+    if not segment.commits:
+        return False
+    began = dt.datetime.fromtimestamp(segment.commits[0].info.modified_ms / 1000, dt.UTC).date()
+    return any(
+        (day := _day(value)) is not None and day >= began for value in predicate.partition_lower_bounds()
+    )
+
+
+def _day(value: object) -> dt.date | None:
+    """The day a partition value names: a date, a time, or text and numbers that begin with yyyyMMdd."""
+    if isinstance(value, dt.datetime):
+        return value.date()
+    if isinstance(value, dt.date):
+        return value
+    match = _DIGITS.match(str(value))
+    try:
+        return dt.date(int(match[1]), int(match[2]), int(match[3])) if match else None
+    except ValueError:
+        return None

@@ -1,0 +1,229 @@
+"""The public face: open a table, scan it, ask what was done.
+
+Contract: `open` pins one version; everything a `Table` gives belongs to that version. Nothing of the file
+list is read before a scan is pulled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import os
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import closing
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from lazydelta.errors import InvalidRequestError
+from lazydelta.log.file_rows import DEFAULT_COLUMNS
+from lazydelta.log.history import CommitRecord, commit_records
+from lazydelta.log.snapshot import Snapshot, open_snapshot
+from lazydelta.log.time_travel import version_at
+from lazydelta.protocol.actions import Metadata, Protocol
+from lazydelta.protocol.schema import arrow_schema
+from lazydelta.scan import DeltaFile, FileScan, LazyScanConfig, ScanReport, ScanStrategy, files_of
+from lazydelta.settings import Settings, build_settings
+from lazydelta.storage import open_storage
+
+_FILE_COLUMNS = (*DEFAULT_COLUMNS, "stats")
+
+
+class TableInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a version without reading its file list."""
+
+    url: str
+    version: int
+    id: str
+    name: str | None
+    description: str | None
+    partition_columns: list[str]
+    configuration: dict[str, str | None]
+    reader_version: int
+    writer_version: int
+    reader_features: list[str]
+    writer_features: list[str]
+    checkpoint_version: int | None
+    checkpoint_bytes: int | None
+    commits_since_checkpoint: int
+    tail_bytes: int
+    num_files: int | None  # from the `.crc` of the version, where there is one
+    size_bytes: int | None
+    checkpoint_files: int | None  # from the hint, where it counts
+    notes: list[str]
+
+
+class Scan:
+    """A lazy scan: nothing is read before the first file is pulled."""
+
+    def __init__(self, scan: FileScan) -> None:
+        self._scan = scan
+
+    def files(self, *, with_stats: bool = False) -> Iterator[DeltaFile]:
+        """The live files that might match, as objects."""
+        with closing(self._scan.batches(_FILE_COLUMNS if with_stats else DEFAULT_COLUMNS)) as batches:
+            for batch in batches:
+                yield from files_of(batch)
+
+    async def files_async(self, *, with_stats: bool = False) -> AsyncIterator[DeltaFile]:
+        """The same for an event loop: the log is read in a worker thread."""
+        batches = self._scan.batches(_FILE_COLUMNS if with_stats else DEFAULT_COLUMNS)
+        try:
+            while (batch := await asyncio.to_thread(next, batches, None)) is not None:
+                for file in files_of(batch):
+                    yield file
+        finally:
+            await asyncio.to_thread(batches.close)
+
+    def file_batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The same as Arrow, without an object per file; `columns` chooses among the file's attributes."""
+        return self._scan.batches(DEFAULT_COLUMNS if columns is None else columns)
+
+    def explain(self) -> ScanReport:
+        """What the latest run read and skipped, and why; runs the scan once if none has begun."""
+        return self._scan.report()
+
+    def __iter__(self) -> Iterator[DeltaFile]:
+        return self.files()
+
+
+class Table:
+    """One version of one Delta table."""
+
+    def __init__(self, snapshot: Snapshot, settings: Settings) -> None:
+        self._snapshot = snapshot
+        self._settings = settings
+
+    @property
+    def url(self) -> str:
+        """The table's canonical address."""
+        return self._snapshot.storage.root
+
+    @property
+    def version(self) -> int:
+        """The pinned version."""
+        return self._snapshot.version
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns, as Arrow."""
+        return arrow_schema(self._snapshot.schema)
+
+    @property
+    def protocol(self) -> Protocol:
+        """What the table asks of readers and writers."""
+        return self._snapshot.state.protocol
+
+    @property
+    def metadata(self) -> Metadata:
+        """Identity, partition columns and configuration."""
+        return self._snapshot.state.metadata
+
+    def scan(
+        self,
+        where: Any = None,  # SQL text, mapping, list or expression
+        *,
+        limit: int | None = None,
+        strategy: ScanStrategy | str | None = None,
+        config: LazyScanConfig | None = None,
+        **overrides: Any,  # further fields of LazyScanConfig, checked by it
+    ) -> Scan:
+        """A scan of this version. Fields given here win over those of `config`."""
+        given = {"predicate": where, "limit": limit, "strategy": strategy}
+        changes = {name: value for name, value in given.items() if value is not None} | overrides
+        base = config if config is not None else self._default_config()
+        unknown = sorted(set(changes) - set(LazyScanConfig.__struct_fields__))
+        if unknown:
+            known = ", ".join(LazyScanConfig.__struct_fields__)
+            raise InvalidRequestError(f"a scan has no option {unknown[0]!r}", "scan()", f"there are: {known}")
+        return Scan(FileScan(self._snapshot, msgspec.structs.replace(base, **changes)))
+
+    def history(self, limit: int | None = None) -> Iterator[CommitRecord]:
+        """The commits up to this version that are still there, newest first."""
+        return commit_records(self._snapshot.storage, newest=self.version, limit=limit)
+
+    def info(self) -> TableInfo:
+        """What is known of this version without reading its file list."""
+        segment, state = self._snapshot.segment, self._snapshot.state
+        checkpoint, checksum, hint = segment.checkpoint, state.checksum, segment.hint
+        return TableInfo(
+            url=self.url,
+            version=self.version,
+            id=state.metadata.id,
+            name=state.metadata.name,
+            description=state.metadata.description,
+            partition_columns=state.metadata.partition_columns,
+            configuration=state.metadata.configuration,
+            reader_version=state.protocol.min_reader_version,
+            writer_version=state.protocol.min_writer_version,
+            reader_features=state.protocol.reader_features or [],
+            writer_features=state.protocol.writer_features or [],
+            checkpoint_version=None if checkpoint is None else checkpoint.version,
+            checkpoint_bytes=None if checkpoint is None else checkpoint.size_bytes,
+            commits_since_checkpoint=len(segment.commits),
+            tail_bytes=segment.tail_bytes,
+            num_files=None if checksum is None else checksum.num_files,
+            size_bytes=None if checksum is None else checksum.table_size_bytes,
+            checkpoint_files=None if hint is None else hint.num_of_add_files,
+            notes=[*self._snapshot.fallbacks, *state.ignored],
+        )
+
+    def __repr__(self) -> str:
+        return f"lazydelta.Table({self.url!r}, version={self.version})"
+
+    def _default_config(self) -> LazyScanConfig:
+        settings = self._settings
+        return LazyScanConfig(
+            batch_size=settings.batch_size,
+            remove_set_memory_limit=settings.remove_set_memory_limit,
+            commit_read_parallelism=settings.commit_read_parallelism,
+            checkpoint_row_groups_per_batch=settings.checkpoint_row_groups_per_batch,
+            scan_timeout_seconds=settings.scan_timeout_seconds,
+        )
+
+
+def open(  # noqa: A001 - `lazydelta.open` is the name users meet
+    url: str | os.PathLike[str],
+    *,
+    version: int | None = None,
+    timestamp: dt.datetime | dt.date | str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    settings: Settings | None = None,
+) -> Table:
+    """Open a table, pinned to its newest version, to `version`, or to what was current at `timestamp`."""
+    if version is not None and timestamp is not None:
+        raise InvalidRequestError("version and timestamp are both given", "open()", "give one of them")
+    if version is not None and (isinstance(version, bool) or not isinstance(version, int) or version < 0):
+        raise InvalidRequestError(f"version is {version!r}", "open()", "give a whole number of at least 0")
+    chosen = settings if settings is not None else build_settings(storage_options, environment=os.environ)
+    storage = open_storage(os.fspath(url), chosen)
+    parallelism = chosen.commit_read_parallelism
+    if timestamp is not None:
+        version = version_at(storage, timestamp, parallelism=parallelism)
+    return Table(open_snapshot(storage, version=version, parallelism=parallelism), chosen)
+
+
+DeltaTable = open
+
+
+class LazyDeltaScanner:
+    """A table and a scan configuration in one, as the design documents spell it."""
+
+    def __init__(
+        self,
+        table_url: str | os.PathLike[str],
+        config: LazyScanConfig | None = None,
+        *,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> None:
+        self.table = open(table_url, storage_options=storage_options)
+        self._scan = self.table.scan(config=config)
+
+    def scan_files(self) -> Iterator[DeltaFile]:
+        """Live files as they are found; stop pulling to stop reading."""
+        return self._scan.files()
+
+    def explain(self) -> ScanReport:
+        """What the latest run read and skipped, and why."""
+        return self._scan.explain()
