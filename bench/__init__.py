@@ -1,0 +1,1 @@
+"""The ladder and the peers: generated tables, and every reader measured on them."""
