@@ -1,0 +1,237 @@
+"""The `stats` JSON of `add` actions, decoded for a few columns, a slice of files at a time.
+
+Why: on a checkpoint without typed statistics this runs over every file of the table. A decoder made for just
+the wanted fields skips the rest of each document without building it. Contract: numbers are read exactly
+(longs beyond 2^53, decimals by their digits); a row that does not decode says nothing and costs its
+neighbours nothing.
+Spec: PROTOCOL.md, "Per-file Statistics".
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, DecimalException
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lazydelta.protocol.arrow_casts import cast_where_possible
+from lazydelta.protocol.schema import PrimitiveType, arrow_type
+from lazydelta.protocol.value_text import values_from_text
+
+_SLICE_ROWS = 8192  # decoded at once: bounds the Python objects alive at a time
+_EMPTY = "{}"
+_DECIMAL_DIGITS = Context(prec=80)  # more than any decimal and its exponent need
+
+_FLOAT_WORDS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
+
+Path = tuple[str, ...]
+Bounds = tuple[pa.Array | None, pa.Array | None, pa.Array]
+
+
+class DecodedStatistics(msgspec.Struct, frozen=True, eq=False):
+    """Columns of one batch: per wanted column its min, max and null count."""
+
+    num_records: pa.Array
+    tight_bounds: pa.Array
+    columns: Sequence[Bounds]
+
+
+def decode_statistics(
+    stats: pa.StringArray, paths: tuple[Path, ...], bound_types: tuple[str | None, ...]
+) -> DecodedStatistics:
+    """Decode the statistics of `paths`; `bound_types` holds Delta type names, None for null counts alone."""
+    plan = _plan(paths, bound_types)
+    pieces = [_decode_slice(stats.slice(at, _SLICE_ROWS), plan) for at in range(0, len(stats), _SLICE_ROWS)]
+    if not pieces:
+        pieces = [plan.columns_of([])]
+    if len(pieces) == 1:
+        return pieces[0]
+    return _concatenated(pieces)
+
+
+class _Plan(msgspec.Struct, frozen=True, eq=False):
+    """A decoder for one set of columns, and where each of them sits in what it decodes to."""
+
+    decoder: Any  # msgspec.json.Decoder of a struct that is made at run time
+    empty: Any
+    bound_types: tuple[str | None, ...]
+    leaves: tuple[str, ...]
+
+    def columns_of(self, rows: Sequence[Any]) -> DecodedStatistics:
+        columns: list[Bounds] = []
+        for leaf, type_name in zip(self.leaves, self.bound_types, strict=True):
+            low = high = None
+            if type_name is not None:
+                low = _bound_array(_pluck(rows, f"low.{leaf}"), type_name, is_min=True)
+                high = _bound_array(_pluck(rows, f"high.{leaf}"), type_name, is_min=False)
+            columns.append((low, high, _integers(_pluck(rows, f"nulls.{leaf}"))))
+        return DecodedStatistics(
+            _integers(_pluck(rows, "num_records")),
+            pa.array(_pluck(rows, "tight_bounds"), pa.bool_()),
+            columns,
+        )
+
+
+def _decode_slice(stats: pa.StringArray, plan: _Plan) -> DecodedStatistics:
+    present = pc.fill_null(stats, _EMPTY) if stats.null_count else stats
+    return plan.columns_of(_decode_rows(present, plan))
+
+
+def _decode_rows(stats: pa.StringArray, plan: _Plan) -> list[Any]:
+    """Decode all rows as one document; where that fails, by halves, down to the rows that say nothing."""
+    rows = pa.ListArray.from_arrays(pa.array([0, len(stats)], pa.int32()), stats)
+    document = pc.binary_join(rows, "\n")[0].as_buffer()
+    try:
+        decoded: list[Any] = plan.decoder.decode_lines(document)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        decoded = []
+    if len(decoded) == len(stats):
+        return decoded
+    if len(stats) == 1:
+        return [plan.empty]
+    middle = len(stats) // 2
+    return _decode_rows(stats.slice(0, middle), plan) + _decode_rows(stats.slice(middle), plan)
+
+
+def _pluck(rows: Sequence[Any], dotted: str) -> list[Any]:
+    try:
+        return list(map(attrgetter(dotted), rows))
+    except AttributeError:  # an explicit null where an object is expected
+        return [
+            functools.reduce(lambda part, name: getattr(part, name, None), dotted.split("."), row)
+            for row in rows
+        ]
+
+
+# --- from JSON values to Arrow -------------------------------------------------
+
+
+def _bound_array(values: list[Any], type_name: str, *, is_min: bool) -> pa.Array | None:
+    wanted = arrow_type(PrimitiveType(type_name))
+    if pa.types.is_integer(wanted):
+        return cast_where_possible(_integers(values), wanted)
+    if pa.types.is_floating(wanted):
+        # A float's shortest digits name it only as a float: read as double, then rounded back.
+        return _floats(values).cast(wanted)
+    if pa.types.is_decimal(wanted):
+        return _decimals(values, wanted, rounding=ROUND_FLOOR if is_min else ROUND_CEILING)
+    if pa.types.is_boolean(wanted):
+        return pa.array(values, pa.bool_())
+    return values_from_text(pa.array(values, pa.string()), type_name)
+
+
+def _integers(values: list[Any]) -> pa.Array:
+    try:
+        return pa.array(values, pa.int64())
+    except OverflowError:
+        limit = 1 << 63
+        return pa.array([v if v is not None and -limit <= v < limit else None for v in values], pa.int64())
+
+
+def _floats(values: list[Any]) -> pa.Array:
+    try:
+        return pa.array(values, pa.float64())
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        words = (_FLOAT_WORDS.get(v) if isinstance(v, str) else v for v in values)
+        return pa.array(list(words), pa.float64())
+
+
+def _decimals(values: list[Any], wanted: pa.Decimal128Type, *, rounding: str) -> pa.Array:
+    try:
+        return pa.array(values, wanted)
+    except pa.ArrowInvalid:
+        return pa.array([_on_grid(v, wanted, rounding) for v in values], wanted)
+
+
+def _on_grid(value: Decimal | None, wanted: pa.Decimal128Type, rounding: str) -> Decimal | None:
+    """The nearest decimal of that scale on the outer side: arithmetic in f64 leaves digits past the scale."""
+    if value is None or not value.is_finite():
+        return None
+    try:
+        placed = value.quantize(Decimal(1).scaleb(-wanted.scale), rounding, _DECIMAL_DIGITS)
+    except DecimalException:
+        return None
+    return placed if placed.adjusted() < wanted.precision - wanted.scale else None
+
+
+# --- the decoder ---------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=64)
+def _plan(paths: tuple[Path, ...], bound_types: tuple[str | None, ...]) -> _Plan:
+    bounded = [(path, _json_type(name)) for path, name in zip(paths, bound_types, strict=True) if name]
+    values = _section(bounded)
+    nulls = _section([(path, int) for path in paths])
+    row = _struct(
+        {
+            "num_records": ("numRecords", int | None, None),
+            "tight_bounds": ("tightBounds", bool | None, None),
+            "low": ("minValues", values | None, values()),
+            "high": ("maxValues", values | None, values()),
+            "nulls": ("nullCount", nulls | None, nulls()),
+        }
+    )
+    leaves = tuple(".".join(map(_attribute, path)) for path in paths)
+    return _Plan(msgspec.json.Decoder(row), row(), bound_types, leaves)
+
+
+def _section(leaves: Iterable[tuple[Path, Any]]) -> type[msgspec.Struct]:
+    """A struct with exactly these leaves, structs inside structs as the paths say."""
+    fields: dict[str, tuple[str, Any, Any]] = {}
+    deeper: dict[str, list[tuple[Path, Any]]] = {}
+    for (name, *rest), leaf_type in leaves:
+        if rest:
+            deeper.setdefault(name, []).append((tuple(rest), leaf_type))
+        else:
+            fields[_attribute(name)] = (name, leaf_type | None, None)
+    for name, inner in deeper.items():
+        nested = _section(inner)
+        fields.setdefault(_attribute(name), (name, nested | None, nested()))
+    return _struct(fields)
+
+
+def _struct(fields: dict[str, tuple[str, Any, Any]]) -> type[msgspec.Struct]:
+    return msgspec.defstruct(
+        "Stats",
+        [(attribute, field_type, default) for attribute, (_, field_type, default) in fields.items()],
+        rename={attribute: name for attribute, (name, _, _) in fields.items()},
+        frozen=True,
+        gc=False,  # they hold no cycles; untracked, they cost the collector nothing
+    )
+
+
+def _attribute(name: str) -> str:
+    """A Python attribute for any physical name."""
+    return f"c{name.encode('utf-8', 'surrogatepass').hex()}"
+
+
+def _json_type(type_name: str) -> Any:
+    arrow = arrow_type(PrimitiveType(type_name))
+    kinds: tuple[tuple[Callable[[pa.DataType], bool], Any], ...] = (
+        (pa.types.is_integer, int),
+        (pa.types.is_floating, float | str),  # "NaN" and "Infinity" are strings in JSON
+        (pa.types.is_decimal, Decimal),
+        (pa.types.is_boolean, bool),
+    )
+    return next((json_type for is_kind, json_type in kinds if is_kind(arrow)), str)
+
+
+def _concatenated(pieces: Sequence[DecodedStatistics]) -> DecodedStatistics:
+    columns: list[Bounds] = []
+    for of_column in zip(*(piece.columns for piece in pieces), strict=True):
+        lows, highs, null_counts = zip(*of_column, strict=True)
+        columns.append((_joined(lows), _joined(highs), _joined(null_counts)))
+    return DecodedStatistics(
+        _joined([piece.num_records for piece in pieces]),
+        _joined([piece.tight_bounds for piece in pieces]),
+        columns,
+    )
+
+
+def _joined(arrays: Sequence[pa.Array | None]) -> pa.Array | None:
+    return None if arrays[0] is None else pa.concat_arrays(arrays)
