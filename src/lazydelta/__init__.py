@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from lazydelta.predicate import col
     from lazydelta.scan import DeltaFile, FeatureTripwire, LazyScanConfig, RemoveSet, ScanReport, ScanStrategy
     from lazydelta.settings import Settings
-    from lazydelta.table import DeltaTable, LazyDeltaScanner, Scan, Table, TableInfo, open
+    from lazydelta.table import DeltaTable, LazyDeltaScanner, Scan, Table, TableInfo, open  # noqa: A004
     from lazydelta.telemetry import metrics
 
 __all__ = [

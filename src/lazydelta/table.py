@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import os
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -17,7 +17,7 @@ import msgspec
 import pyarrow as pa
 
 from lazydelta.errors import InvalidRequestError
-from lazydelta.log.file_rows import DEFAULT_COLUMNS
+from lazydelta.log.file_rows import DEFAULT_COLUMNS, Batches
 from lazydelta.log.history import CommitRecord, commit_records
 from lazydelta.log.snapshot import Snapshot, open_snapshot
 from lazydelta.log.time_travel import version_at
@@ -60,7 +60,7 @@ class Scan:
     def __init__(self, scan: FileScan) -> None:
         self._scan = scan
 
-    def files(self, *, with_stats: bool = False) -> Iterator[DeltaFile]:
+    def files(self, *, with_stats: bool = False) -> Generator[DeltaFile, None, None]:
         """The live files that might match, as objects."""
         with closing(self._scan.batches(_FILE_COLUMNS if with_stats else DEFAULT_COLUMNS)) as batches:
             for batch in batches:
@@ -76,7 +76,7 @@ class Scan:
         finally:
             await asyncio.to_thread(batches.close)
 
-    def file_batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    def file_batches(self, columns: Sequence[str] | None = None) -> Batches:
         """The same as Arrow, without an object per file; `columns` chooses among the file's attributes."""
         return self._scan.batches(DEFAULT_COLUMNS if columns is None else columns)
 

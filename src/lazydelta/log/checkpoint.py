@@ -13,11 +13,10 @@ from typing import TypeVar
 from urllib.parse import unquote
 
 import msgspec
-import pyarrow as pa
 
 from lazydelta import limits
 from lazydelta.errors import LazyDeltaError
-from lazydelta.log.file_rows import DELTA_FIELDS, STATS_PARSED, rows_from_adds, rows_from_struct
+from lazydelta.log.file_rows import DELTA_FIELDS, STATS_PARSED, Batches, rows_from_adds, rows_from_struct
 from lazydelta.log.lines import ACTION_DECODER, decoded_lines
 from lazydelta.log.parquet_part import DamagedCheckpointError, ParquetPart
 from lazydelta.log.segment import CheckpointFiles, LogFile
@@ -74,7 +73,7 @@ class CheckpointReader:
                 break
         return protocol, metadata
 
-    def rows(self, request: RowRequest) -> Iterator[pa.RecordBatch]:
+    def rows(self, request: RowRequest) -> Batches:
         """The add rows, last row group first, projected; `path` canonical."""
         for part in reversed([*self._top, *self._sidecar_parts()]):
             yield from self._part_rows(part, request)
@@ -88,7 +87,7 @@ class CheckpointReader:
         for part in [*self._top, *(self._sidecars or ())]:
             part.close()
 
-    def _part_rows(self, part: ParquetPart, request: RowRequest) -> Iterator[pa.RecordBatch]:
+    def _part_rows(self, part: ParquetPart, request: RowRequest) -> Batches:
         all_groups = [g for g in range(part.metadata.num_row_groups) if part.may_have(g, "add.path")]
         kept = all_groups if request.keep_row_groups is None else request.keep_row_groups(part)
         wanted = sorted(set(all_groups) & set(kept), reverse=True)

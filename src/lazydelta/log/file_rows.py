@@ -7,13 +7,16 @@ names and is there only where the source is typed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Iterable, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lazydelta.protocol.actions import Add
+from lazydelta.protocol.actions import Add, DeletionVector
 from lazydelta.protocol.paths import canonical_paths
+
+# A stage of the pipeline: batches as they are pulled; closing it stops the reads below.
+Batches = Generator[pa.RecordBatch, None, None]
 
 _STRING_MAP = pa.map_(pa.string(), pa.string())
 DELETION_VECTOR_TYPE = pa.struct(
@@ -57,8 +60,9 @@ def rows_from_adds(adds: Sequence[Add], columns: Sequence[str], root: str) -> pa
         if name in {"path", STATS_PARSED}:
             continue
         if name == "deletion_vector":
-            if any(add.deletion_vector is not None for add in adds):
-                arrays[name] = _deletion_vectors(adds)
+            vectors = vector_structs(add.deletion_vector for add in adds)
+            if vectors is not None:
+                arrays[name] = vectors
         elif name in {"partition_values", "tags"}:
             maps = (getattr(add, name) for add in adds)
             arrays[name] = pa.array([None if m is None else list(m.items()) for m in maps], _STRING_MAP)
@@ -84,42 +88,25 @@ def rows_from_struct(adds: pa.StructArray, columns: Sequence[str], root: str) ->
     return pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
 
 
-def dv_ids(rows: pa.RecordBatch) -> pa.Array | None:
-    """The dvId of each row, null where it has no deletion vector; None where no row has one."""
-    if "deletion_vector" not in rows.schema.names:
-        return None
-    vectors = rows.column("deletion_vector")
-    if vectors.null_count == len(vectors):
-        return None
-    ids = [None if vector is None else _dv_id(vector) for vector in vectors.to_pylist()]
-    return pa.array(ids, pa.string())
+def deletion_vectors(rows: pa.RecordBatch) -> pa.StructArray | None:
+    """The deletion vectors of a batch; None where no row has one."""
+    return rows.column("deletion_vector") if "deletion_vector" in rows.schema.names else None
 
 
-def _dv_id(vector: dict[str, object]) -> str:
-    from lazydelta.protocol.actions import dv_id
-
-    offset = vector["offset"]
-    return dv_id(
-        str(vector["storage_type"]),
-        str(vector["path_or_inline_dv"]),
-        offset if isinstance(offset, int) else None,
-    )
-
-
-def _deletion_vectors(adds: Sequence[Add]) -> pa.Array:
+def vector_structs(vectors: Iterable[DeletionVector | None]) -> pa.StructArray | None:
+    """Deletion vectors of actions as an Arrow column; None where there are none."""
     values = [
-        None
-        if (vector := add.deletion_vector) is None
-        else (
+        vector
+        and (
             vector.storage_type,
             vector.path_or_inline_dv,
             vector.offset,
             vector.size_in_bytes,
             vector.cardinality,
         )
-        for add in adds
+        for vector in vectors
     ]
-    return pa.array(values, DELETION_VECTOR_TYPE)
+    return pa.array(values, DELETION_VECTOR_TYPE) if any(values) else None
 
 
 def _as_public(name: str, column: pa.Array) -> pa.Array:

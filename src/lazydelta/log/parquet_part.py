@@ -66,7 +66,8 @@ class ParquetPart:
 
     def may_have(self, row_group: int, leaf: str) -> bool:
         """Whether some row of the row group may have a value there."""
-        return self.null_count(row_group, leaf) != self.metadata.row_group(row_group).num_rows
+        row_count = int(self.metadata.row_group(row_group).num_rows)
+        return self.null_count(row_group, leaf) != row_count
 
     def batches(
         self, row_groups: Sequence[int], columns: Sequence[str], batch_rows: int

@@ -7,7 +7,6 @@ next older one with a longer tail serves, as long as the log still reaches it; t
 
 from __future__ import annotations
 
-
 import msgspec
 
 from lazydelta.errors import CorruptLogError, VersionNotFoundError

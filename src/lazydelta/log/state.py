@@ -87,7 +87,7 @@ def _from_checksum(
 def _since(
     storage: Storage, segment: LogSegment, commits: ReverseCommitReader, version: int
 ) -> tuple[_Findings, CommitInfo | None]:
-    """What the commits after `version` say, and the commitInfo of `version` itself where it is still there."""
+    """What the commits after `version` say, and its own commitInfo where it is still there."""
     found = _Findings()
     own: CommitInfo | None = None
     for state in commits.states(file for file in reversed(segment.commits) if file.version >= version):

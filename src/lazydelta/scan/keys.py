@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from functools import cached_property
 from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lazydelta.protocol.actions import dv_id
 from lazydelta.protocol.paths import string_parts
 
 Digests = npt.NDArray[np.bytes_]
@@ -27,11 +29,14 @@ _MIX = np.uint64(0xFF51AFD7ED558CCD)
 
 
 class FileKeys:
-    """The keys of a batch: canonical paths, and dvIds where some row has one."""
+    """The keys of a batch: canonical paths, with the deletion vectors that some rows have.
 
-    def __init__(self, paths: pa.Array, dv_ids: pa.Array | None = None) -> None:
+    `vectors` are structs with `storage_type`, `path_or_inline_dv` and `offset`; None where no row has one.
+    """
+
+    def __init__(self, paths: pa.Array, vectors: pa.StructArray | None = None) -> None:
         self.paths = paths
-        self.dv_ids = dv_ids
+        self.vectors = None if vectors is None or vectors.null_count == len(vectors) else vectors
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -44,14 +49,13 @@ class FileKeys:
     @cached_property
     def digests(self) -> Digests:
         """The digest of each key."""
-        return _key_digests(self.paths, self.dv_ids)
+        return _key_digests(self.paths, self.vectors)
 
     def digests_at(self, rows: npt.NDArray[np.intp]) -> Digests:
         """The digests of some keys, without making the others."""
         indices = pa.array(rows, pa.int64())
-        return _key_digests(
-            self.paths.take(indices), None if self.dv_ids is None else self.dv_ids.take(indices)
-        )
+        vectors = None if self.vectors is None else self.vectors.take(indices)
+        return _key_digests(self.paths.take(indices), vectors)
 
 
 def path_hashes(paths: pa.Array) -> Hashes:
@@ -69,11 +73,16 @@ def path_hashes(paths: pa.Array) -> Hashes:
     return _mixed(hashes, words[starts])
 
 
-def _key_digests(paths: pa.Array, dv_ids: pa.Array | None) -> Digests:
+def _key_digests(paths: pa.Array, vectors: pa.StructArray | None) -> Digests:
     texts = [path.encode() for path in paths.to_pylist()]
-    vectors = [None] * len(texts) if dv_ids is None else dv_ids.to_pylist()
-    digests = [_digest(text, vector) for text, vector in zip(texts, vectors, strict=True)]
-    return np.frombuffer(b"".join(digests), DIGEST)
+    ids = [None] * len(texts) if vectors is None else [_dv_id(vector) for vector in vectors.to_pylist()]
+    return np.frombuffer(b"".join(map(_digest, texts, ids)), DIGEST)
+
+
+def _dv_id(vector: dict[str, Any] | None) -> str | None:  # Any: a row of an Arrow struct
+    if vector is None:
+        return None
+    return dv_id(vector["storage_type"], vector["path_or_inline_dv"], vector["offset"])
 
 
 def _mixed(hashes: Hashes, words: Hashes) -> Hashes:
@@ -89,9 +98,8 @@ def _short_path_hashes(paths: pa.Array) -> Hashes:
         if len(text) >= _WORD_BYTES:
             found.append(int(path_hashes(pa.array([path], pa.string()))[0]))
         else:
-            found.append(
-                int(_mixed(np.uint64([len(text)]), np.frombuffer(text.ljust(8, b"\0"), np.uint64))[0])
-            )
+            word = np.frombuffer(text.ljust(_WORD_BYTES, b"\0"), np.uint64)
+            found.append(int(_mixed(np.array([len(text)], np.uint64), word)[0]))
     return np.array(found, np.uint64)
 
 

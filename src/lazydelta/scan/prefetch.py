@@ -7,7 +7,7 @@ the generator stops the thread after the batch it is at and closes the stage bel
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from queue import Queue
 from typing import TypeVar
 
@@ -15,7 +15,7 @@ Item = TypeVar("Item")
 _END = object()
 
 
-def prefetch(stream: Iterator[Item], batches_max: int = 2) -> Iterator[Item]:
+def prefetch(stream: Generator[Item, None, None], batches_max: int = 4) -> Generator[Item, None, None]:
     """The same items, made ahead of time."""
     waiting: Queue[object] = Queue(batches_max)
     stop = threading.Event()
@@ -41,15 +41,13 @@ class _Failure:
         self.error = error
 
 
-def _fill(stream: Iterator[Item], waiting: Queue[object], stop: threading.Event) -> None:
+def _fill(stream: Generator[Item, None, None], waiting: Queue[object], stop: threading.Event) -> None:
     try:
         for item in stream:
             waiting.put(item)
             if stop.is_set():
                 break
-        close = getattr(stream, "close", None)
-        if close is not None:
-            close()
+        stream.close()
         waiting.put(_END)
     except BaseException as error:  # noqa: BLE001 - handed to the consumer, who raises it
         waiting.put(_Failure(error))

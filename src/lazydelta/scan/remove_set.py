@@ -22,7 +22,8 @@ from lazydelta.scan.keys import DIGEST, DIGEST_BYTES, Digests, FileKeys, Hashes
 
 Mask = npt.NDArray[np.bool_]
 _RUN_KEYS_MIN = 4096
-_FILTER_BYTES_MIN = 1 << 13
+_SMALL_FILTER_BYTES = 1 << 17
+_SMALL_FILTER_KEYS = 1 << 16
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -32,9 +33,8 @@ class RemoveSet:
     def __init__(self, memory_limit: int = limits.REMOVE_SET_BYTES) -> None:
         self.size = 0  # keys put in; one put in twice may count twice
         self._memory_limit = memory_limit
-        filter_bytes = max(_FILTER_BYTES_MIN, 1 << max(memory_limit // 4, 1).bit_length() - 1)
-        self._filter = np.zeros(filter_bytes, np.uint8)  # pages that are never touched cost nothing
-        self._shift = np.uint64(64 - (filter_bytes * 8).bit_length() + 1)
+        # Two filters: one that stays in the processor's cache while the set is small, one for later.
+        self._filters = [_KeyFilter(_SMALL_FILTER_BYTES), _KeyFilter(memory_limit // 4)]
         self._recent: list[Digests] = []
         self._recent_size = 0
         self._runs: list[Digests] = []  # sorted, each at least twice as long as the next
@@ -50,7 +50,8 @@ class RemoveSet:
         answer = np.zeros(len(keys), np.bool_)
         if self.size == 0 or len(keys) == 0:
             return answer
-        candidates = np.flatnonzero(self._may_hold(keys.hashes))
+        filter_ = self._filters[0 if self.size <= _SMALL_FILTER_KEYS else 1]
+        candidates = np.flatnonzero(filter_.may_hold(keys.hashes))
         if len(candidates):
             answer[candidates] = self._contains(keys.digests_at(candidates))
         return answer
@@ -58,36 +59,26 @@ class RemoveSet:
     def remember(self, keys: FileKeys) -> None:
         """Put these keys into the set."""
         if len(keys):
-            self._mark(keys.hashes)
+            for filter_ in self._filters:
+                filter_.mark(keys.hashes)
             self._insert(keys.digests)
 
     def absorb(self, other: RemoveSet) -> None:
         """Put every key of another set, made with the same limit, into this one."""
-        self._filter |= other._filter
+        for mine, others in zip(self._filters, other._filters, strict=True):
+            mine.absorb(others)
         for digests in other._contents():
             self._insert(digests)
 
     def close(self) -> None:
         """Forget the keys and delete the file."""
         self.size = self._recent_size = 0
-        self._filter[:] = 0
+        for filter_ in self._filters:
+            filter_.clear()
         self._recent, self._runs = [], []
         if self._disk is not None:
             self._disk.close()
             self._disk = None
-
-    def _mark(self, hashes: Hashes) -> None:
-        for bits in (hashes >> self._shift, (hashes * _GOLDEN) >> self._shift):
-            np.bitwise_or.at(
-                self._filter, bits >> np.uint64(3), np.uint8(1) << (bits & np.uint64(7)).astype(np.uint8)
-            )
-
-    def _may_hold(self, hashes: Hashes) -> Mask:
-        found = np.ones(len(hashes), np.bool_)
-        for bits in (hashes >> self._shift, (hashes * _GOLDEN) >> self._shift):
-            bytes_ = self._filter[bits >> np.uint64(3)]
-            found &= (bytes_ >> (bits & np.uint64(7)).astype(np.uint8)) & 1 != 0
-        return found
 
     def _insert(self, digests: Digests) -> None:
         self.size += len(digests)
@@ -105,7 +96,7 @@ class RemoveSet:
         while len(self._runs) > 1 and len(self._runs[-2]) < 2 * len(self._runs[-1]):
             last, before = self._runs.pop(), self._runs.pop()
             self._runs.append(np.unique(np.concatenate([before, last])))
-        in_memory = sum(len(run) for run in self._runs) * DIGEST_BYTES + len(self._filter)
+        in_memory = sum(len(run) for run in self._runs) * DIGEST_BYTES
         if self._disk is not None or in_memory > self._memory_limit:
             self._disk = self._disk or _DiskSet()
             for run in self._runs:
@@ -128,6 +119,35 @@ class RemoveSet:
         yield from self._runs
         if self._disk is not None:
             yield from self._disk.contents()
+
+
+class _KeyFilter:
+    """A Bloom filter with two bits a key: no is certain, yes is not."""
+
+    def __init__(self, size_bytes: int) -> None:
+        bits = max(size_bytes * 8, 1 << 16).bit_length() - 1
+        self._bits = np.zeros(1 << (bits - 3), np.uint8)  # pages that are never touched cost nothing
+        self._shift = np.uint64(64 - bits)
+
+    def mark(self, hashes: Hashes) -> None:
+        for at in self._positions(hashes):
+            bit = np.uint8(1) << (at & np.uint64(7)).astype(np.uint8)
+            np.bitwise_or.at(self._bits, at >> np.uint64(3), bit)
+
+    def may_hold(self, hashes: Hashes) -> Mask:
+        found = np.ones(len(hashes), np.bool_)
+        for at in self._positions(hashes):
+            found &= (self._bits[at >> np.uint64(3)] >> (at & np.uint64(7)).astype(np.uint8)) & 1 != 0
+        return found
+
+    def absorb(self, other: _KeyFilter) -> None:
+        self._bits |= other._bits
+
+    def clear(self) -> None:
+        self._bits[:] = 0
+
+    def _positions(self, hashes: Hashes) -> tuple[Hashes, Hashes]:
+        return hashes >> self._shift, (hashes * _GOLDEN) >> self._shift
 
 
 class _DiskSet:

@@ -10,7 +10,7 @@ Spec: PROTOCOL.md, "Action Reconciliation".
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing
 
 import msgspec
@@ -20,7 +20,7 @@ import pyarrow as pa
 from lazydelta.errors import UnsupportedTableError
 from lazydelta.log.checkpoint import CheckpointReader, RowRequest
 from lazydelta.log.commits import CommitSlice, Demand, ReverseCommitReader, newest_first
-from lazydelta.log.file_rows import dv_ids, rows_from_adds
+from lazydelta.log.file_rows import Batches, deletion_vectors, rows_from_adds, vector_structs
 from lazydelta.log.parquet_part import DamagedCheckpointError
 from lazydelta.log.segment import LogFile, LogSegment
 from lazydelta.log.snapshot import segment_without
@@ -56,7 +56,7 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
         return newest_first(self.segment, use_compacted=self.config.use_log_compaction)
 
 
-def reverse_files(replay: Replay) -> Iterator[pa.RecordBatch]:
+def reverse_files(replay: Replay) -> Batches:
     """Newest first: the tail's live adds, then the checkpoint's."""
     with closing(RemoveSet(replay.config.remove_set_memory_limit)) as seen:
         unread = yield from _walk_tail(replay, replay.tail, seen, demand=replay.demand)
@@ -67,13 +67,13 @@ def reverse_files(replay: Replay) -> Iterator[pa.RecordBatch]:
             yield from _canonical(replay, seen, newest=unread)
 
 
-def forward_files(replay: Replay) -> Iterator[pa.RecordBatch]:
+def forward_files(replay: Replay) -> Batches:
     """The checkpoint's live adds, then the tail's."""
     with closing(RemoveSet(replay.config.remove_set_memory_limit)) as mask:
         yield from _canonical(replay, mask, newest=replay.segment.version)
 
 
-def _canonical(replay: Replay, mask: RemoveSet, *, newest: int) -> Iterator[pa.RecordBatch]:
+def _canonical(replay: Replay, mask: RemoveSet, *, newest: int) -> Batches:
     """The whole tail first, then forward, for versions up to `newest`; newer keys are in `mask` already."""
     rest = [file for file in replay.tail if (file.parsed.until or file.version) <= newest]
     for part in replay.commits.slices(rest, keep=True):
@@ -111,7 +111,7 @@ def _walk_tail(
     return None
 
 
-def _checkpoint_rows(replay: Replay, segment: LogSegment, mask: RemoveSet) -> Iterator[pa.RecordBatch]:
+def _checkpoint_rows(replay: Replay, segment: LogSegment, mask: RemoveSet) -> Batches:
     """The checkpoint's adds that no commit touched; an older checkpoint where this one is damaged."""
     if segment.checkpoint is None:
         return
@@ -121,7 +121,7 @@ def _checkpoint_rows(replay: Replay, segment: LogSegment, mask: RemoveSet) -> It
             for rows in _masked(replay, reader, mask):
                 is_untouched = False
                 yield rows
-            return
+            return  # noqa: TRY300 - an else would read as if the damage were the rule
         except DamagedCheckpointError as damage:
             if not (is_untouched and replay.config.enable_fallback):
                 raise
@@ -136,13 +136,13 @@ def _checkpoint_rows(replay: Replay, segment: LogSegment, mask: RemoveSet) -> It
     yield from _checkpoint_rows(deeper, older, mask)
 
 
-def _masked(replay: Replay, reader: CheckpointReader, mask: RemoveSet) -> Iterator[pa.RecordBatch]:
+def _masked(replay: Replay, reader: CheckpointReader, mask: RemoveSet) -> Batches:
     stream = reader.rows(replay.rows)
     if replay.config.limit is None:
         stream = prefetch(stream)
     with closing(stream):
         for rows in stream:
-            dead = mask.holds(FileKeys(rows.column("path"), dv_ids(rows)))
+            dead = mask.holds(FileKeys(rows.column("path"), deletion_vectors(rows)))
             replay.tally.row_groups_read = reader.row_groups_read
             replay.tally.row_groups_skipped = reader.row_groups_skipped
             live = _only(rows, ~dead) if dead.any() else rows
@@ -212,14 +212,12 @@ def _add_keys(replay: Replay, part: CommitSlice) -> tuple[pa.RecordBatch, FileKe
     if replay.rows.stats_paths and "stats" not in columns:
         columns = (*columns, "stats")
     rows = rows_from_adds(part.adds, columns, replay.storage.root)
-    return rows, FileKeys(rows.column("path"), dv_ids(rows))
+    return rows, FileKeys(rows.column("path"), deletion_vectors(rows))
 
 
 def _remove_keys(part: CommitSlice, root: str) -> FileKeys:
     paths = canonical_paths(pa.array([remove.path for remove in part.removes], pa.string()), root)
-    vectors = [remove.deletion_vector for remove in part.removes]
-    ids = [None if vector is None else vector.dv_id for vector in vectors]
-    return FileKeys(paths, pa.array(ids, pa.string()) if any(vectors) else None)
+    return FileKeys(paths, vector_structs(remove.deletion_vector for remove in part.removes))
 
 
 def _only(rows: pa.RecordBatch, mask: Mask) -> pa.RecordBatch:

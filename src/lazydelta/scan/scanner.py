@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from difflib import get_close_matches
-
-import pyarrow as pa
 
 from lazydelta.errors import InvalidRequestError
 from lazydelta.log.checkpoint import RowRequest
 from lazydelta.log.commits import ReverseCommitReader
-from lazydelta.log.file_rows import DEFAULT_COLUMNS, FILE_COLUMNS
+from lazydelta.log.file_rows import DEFAULT_COLUMNS, FILE_COLUMNS, Batches
 from lazydelta.log.snapshot import Snapshot
 from lazydelta.predicate import BoundPredicate, bind, parse_where
 from lazydelta.scan.config import LazyScanConfig, ScanStrategy
@@ -29,8 +27,6 @@ from lazydelta.scan.strategy import choose_strategy
 from lazydelta.scan.tripwire import FeatureTripwire
 from lazydelta.storage import Deadline, IoSnapshot
 from lazydelta.telemetry import log_event, record_scan
-
-DECODE_ROWS = 32_768  # rows of a checkpoint decoded at once where every file is wanted
 
 
 class FileScan:
@@ -44,7 +40,7 @@ class FileScan:
         self._io = IoSnapshot()
         self._check_floor()
 
-    def batches(self, columns: Sequence[str] = DEFAULT_COLUMNS) -> Iterator[pa.RecordBatch]:
+    def batches(self, columns: Sequence[str] = DEFAULT_COLUMNS) -> Batches:
         """Live files as Arrow, `columns` of `FILE_COLUMNS`, at most `batch_size` rows a batch."""
         _check_columns(columns)
         return self._run(tuple(columns))
@@ -57,7 +53,7 @@ class FileScan:
         assert self._tally is not None
         return self._report(self._tally)
 
-    def _run(self, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+    def _run(self, columns: tuple[str, ...]) -> Batches:
         tally = self._tally = ScanTally()
         config, snapshot = self.config, self.snapshot
         strategy, reason = choose_strategy(snapshot.segment, config, self.predicate, snapshot.state.checksum)
@@ -90,9 +86,7 @@ class FileScan:
                 self._io = storage.counters.snapshot()
                 self._record(tally)
 
-    def _stages(
-        self, replay: Replay, strategy: ScanStrategy, columns: tuple[str, ...]
-    ) -> Iterator[pa.RecordBatch]:
+    def _stages(self, replay: Replay, strategy: ScanStrategy, columns: tuple[str, ...]) -> Batches:
         if replay.config.limit == 0:
             return
         live = reverse_files(replay) if strategy is ScanStrategy.REVERSE else forward_files(replay)
@@ -116,7 +110,7 @@ class FileScan:
             columns=tuple(dict.fromkeys(wanted)),
             stats_paths=() if predicate is None else tuple(column.path for column in predicate.stats_columns),
             keep_row_groups=None if predicate is None else lambda part: matching_row_groups(part, predicate),
-            batch_rows=min(self.config.batch_size, DECODE_ROWS) if is_limited else DECODE_ROWS,
+            batch_rows=self.config.batch_size,
             row_groups_per_batch=1 if is_limited else self.config.checkpoint_row_groups_per_batch,
         )
 
@@ -184,7 +178,7 @@ class FileScan:
         )
 
 
-def _limited(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
+def _limited(batches: Batches, limit: int | None) -> Batches:
     """At most `limit` rows; the stage below is not pulled once they are there."""
     if limit is None:
         yield from batches

@@ -6,14 +6,14 @@ missing, unparseable or of an unknown kind says nothing. Each stage counts what 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 
-from lazydelta.log.file_rows import STATS_PARSED
+from lazydelta.log.file_rows import STATS_PARSED, Batches
 from lazydelta.log.parquet_part import ParquetPart
-from lazydelta.predicate import BoundPredicate, FileFacts
+from lazydelta.predicate import BoundPredicate, FileFacts, columns_of
 from lazydelta.protocol.partition_values import raw_partition_column
 from lazydelta.protocol.schema import PrimitiveType, arrow_type
 from lazydelta.protocol.statistics import (
@@ -26,33 +26,32 @@ from lazydelta.protocol.statistics import (
 from lazydelta.scan.report import ScanTally
 
 
-def drop_impossible(
-    batches: Iterator[pa.RecordBatch], predicate: BoundPredicate, tally: ScanTally
-) -> Iterator[pa.RecordBatch]:
+def drop_impossible(batches: Batches, predicate: BoundPredicate, tally: ScanTally) -> Batches:
     """The rows whose file might hold a match, in the same order."""
     for rows in batches:
-        if predicate.partition_columns:
-            rows = _kept(rows, predicate.might_match_partitions(_facts(rows, predicate)), "partition", tally)
-        if rows.num_rows and predicate.stats_columns:
-            facts = _facts(rows, predicate, statistics=_statistics(rows, predicate.stats_columns))
-            rows = _kept(rows, predicate.might_match(facts), "statistics", tally)
-        elif rows.num_rows and not predicate.partition_columns:
-            rows = _kept(rows, predicate.might_match(_facts(rows, predicate)), "predicate", tally)
-        if rows.num_rows:
-            yield rows
+        by_partition = predicate.might_match_partitions(_facts(rows, predicate))
+        kept = _kept(rows, by_partition, "partition", tally)
+        if kept.num_rows and predicate.stats_columns:
+            facts = _facts(kept, predicate, statistics=_statistics(kept, predicate.stats_columns))
+            kept = _kept(kept, predicate.might_match(facts), "statistics", tally)
+        if kept.num_rows:
+            yield kept
 
 
 def matching_row_groups(part: ParquetPart, predicate: BoundPredicate) -> Sequence[int]:
     """Row groups of a checkpoint whose typed columns do not rule out every file in them."""
     count = part.metadata.num_row_groups
-    bounds = {}
-    for path in predicate.partition_columns:
-        leaf = f"add.partitionValues_parsed.{path}"
-        bounds[path,] = _envelope(part, leaf, leaf, predicate.type_of((path,)))
-    for column in predicate.stats_columns:
-        dotted = ".".join(column.path)
-        low, high = (f"add.{STATS_PARSED}.{kind}.{dotted}" for kind in ("minValues", "maxValues"))
-        bounds[column.path] = _envelope(part, low, high, column.type)
+    bounds: dict[tuple[str, ...], ColumnBounds] = {}
+    for column in columns_of(predicate.root):
+        dotted = ".".join(column.physical_path)
+        if column.is_partition:
+            low = high = f"add.partitionValues_parsed.{dotted}"
+        else:
+            low, high = (f"add.{STATS_PARSED}.{kind}.{dotted}" for kind in ("minValues", "maxValues"))
+        if low in part.leaves and high in part.leaves:
+            bounds[column.physical_path] = _envelope(part, low, high, PrimitiveType(column.type_name))
+    if not bounds:
+        return range(count)
     statistics = FileStatistics(row_count=count, num_records=None, tight_bounds=None, columns=bounds)
     facts = FileFacts(row_count=count, partition_values={}, statistics=statistics, dv_cardinality=None)
     return [int(index) for index in np.flatnonzero(predicate.might_match(facts))]

@@ -12,7 +12,7 @@ import re
 
 from lazydelta import limits
 from lazydelta.log.segment import LogSegment
-from lazydelta.predicate import BoundPredicate
+from lazydelta.predicate import BoundPredicate, partition_lower_bounds
 from lazydelta.protocol.actions import VersionChecksum
 from lazydelta.scan.config import LazyScanConfig, ScanStrategy
 
@@ -33,10 +33,15 @@ def choose_strategy(
         return ScanStrategy.REVERSE, "a limit can stop early"
     if segment.checkpoint is None:
         return ScanStrategy.REVERSE, "there is no checkpoint"
-    commits = len(segment.commits)
-    if commits > limits.AUTO_COMMITS_MAX:
-        text = f"{commits:,} commits since the checkpoint, more than {limits.AUTO_COMMITS_MAX}"
+    if len(segment.commits) > limits.AUTO_COMMITS_MAX:
+        text = f"{len(segment.commits):,} commits since the checkpoint, more than {limits.AUTO_COMMITS_MAX}"
         return ScanStrategy.FORWARD, text
+    return _by_counts(segment, predicate, checksum)
+
+
+def _by_counts(
+    segment: LogSegment, predicate: BoundPredicate | None, checksum: VersionChecksum | None
+) -> Choice:
     tail_adds, checkpoint_adds = _tail_adds(segment, checksum), _checkpoint_adds(segment)
     if tail_adds > checkpoint_adds / 2:
         text = f"about {tail_adds:,} adds in the tail, over half of the checkpoint's {checkpoint_adds:,}"
@@ -68,9 +73,8 @@ def _is_recent(predicate: BoundPredicate, segment: LogSegment) -> bool:
     if not segment.commits:
         return False
     began = dt.datetime.fromtimestamp(segment.commits[0].info.modified_ms / 1000, dt.UTC).date()
-    return any(
-        (day := _day(value)) is not None and day >= began for value in predicate.partition_lower_bounds()
-    )
+    days = (_day(value) for value in partition_lower_bounds(predicate))
+    return any(day is not None and day >= began for day in days)
 
 
 def _day(value: object) -> dt.date | None:
