@@ -1,0 +1,219 @@
+"""The commands. Heavy imports wait until a command runs, so that `lazydelta --help` answers at once.
+
+Contract: data on stdout, talk on stderr; the JSON of a command keeps its shape within a major version.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from importlib.metadata import version as installed_version
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from lazydelta.cli import arguments as arg
+from lazydelta.cli.outcome import log_to_stderr, outcome
+from lazydelta.cli.streams import write_json_lines, write_lines
+
+if TYPE_CHECKING:
+    from lazydelta.table import Scan
+
+_FILES_EXAMPLES = """\b
+Examples:
+  lazydelta files s3://lake/orders --limit 100
+  lazydelta files ./orders --where "date = '2026-02-08' and value > 3"
+  lazydelta files ./orders --columns path,size | sort -k2 -n -t "$(printf '\\t')"
+  lazydelta files ./orders --json | jq .partition_values
+  cd orders && lazydelta files . | xargs -d '\\n' ls -l
+
+\b
+On a pipe: one path per line, or the columns asked for, separated by tabs; nested
+values are JSON, nulls are empty, control characters are escaped. On a terminal: a
+table. With --json: path, size, modification_time, partition_values and
+deletion_vector (and stats), always all of them, null where there is none.
+
+\b
+Paths are relative to the table, or absolute URIs where the file lies outside it.
+"""
+_EXPLAIN_EXAMPLES = """\b
+Examples:
+  lazydelta explain s3://lake/orders --where "ts >= '2026-01-01'"
+  lazydelta explain ./orders --limit 100 --json | jq .requests
+"""
+_INFO_EXAMPLES = """\b
+Examples:
+  lazydelta info abfss://lake@account/telemetry
+  lazydelta info ./orders --version 12
+  lazydelta info ./orders --json | jq .num_files
+"""
+_HISTORY_EXAMPLES = """\b
+Examples:
+  lazydelta history ./orders --limit 10
+  lazydelta history ./orders --json | jq 'select(.operation == "MERGE")'
+
+\b
+On a pipe: version, timestamp, operation, bytes, "yes" where there is a checkpoint,
+engine and user, separated by tabs.
+"""
+_APP_EXAMPLES = """\b
+Exit codes: 0 done (or the reader of the pipe had enough), 1 other error, 2 wrong
+request, 3 no table, 4 no such version, 5 damaged log, 6 unsupported table, 7 storage
+failed, 8 credentials refused, 130 interrupted.
+"""
+
+
+class _Group(TyperGroup):
+    """Commands whose end is always told by an exit code."""
+
+    # Any: typer's own context class has no public name.
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        with outcome():
+            return super().invoke(ctx)
+
+
+app = typer.Typer(
+    name="lazydelta",
+    cls=_Group,
+    help="Stream the live files of Delta Lake tables, newest first.",
+    epilog=_APP_EXAMPLES,
+    add_completion=False,
+    rich_markup_mode=None,  # plain help: the same text everywhere, and rich is not loaded for it
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+def main() -> None:
+    """The entry point."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # text streams here
+    # The command itself, without typer's hook that would dress up a bug's traceback.
+    typer.main.get_command(app)(prog_name="lazydelta")
+
+
+def _show_version(is_asked: bool) -> None:
+    if is_asked:
+        write_lines([f"lazydelta {installed_version('lazydelta')}"])
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version.", is_eager=True, callback=_show_version),
+    ] = False,
+) -> None:
+    assert not version, "the callback ends the program"
+
+
+@app.command(epilog=_FILES_EXAMPLES)
+def files(
+    url: arg.Url,
+    *,
+    where: arg.Where = None,
+    limit: arg.Limit = None,
+    strategy: arg.Strategy = None,
+    columns: arg.Columns = None,
+    with_stats: arg.WithStats = False,
+    version: arg.Version = None,
+    timestamp: arg.Timestamp = None,
+    storage_option: arg.StorageOptions = None,
+    as_json: arg.Json = False,
+    explain: arg.Explain = False,
+    debug: arg.Debug = False,
+) -> None:
+    """List the live files, newest first, as they are found."""
+    log_to_stderr(is_wanted=debug)
+    table = arg.open_table(url, version=version, timestamp=timestamp, storage_options=storage_option)
+    scan = table.scan(where, limit=limit, strategy=strategy)
+    from lazydelta.cli.show_files import show_files, usual_columns
+
+    names = arg.column_names(columns, usual=usual_columns(as_json=as_json), with_stats=with_stats)
+    with _explained(scan, is_wanted=explain), closing(scan.file_batches(names)) as batches:
+        show_files(batches, as_json=as_json)
+
+
+@app.command(epilog=_EXPLAIN_EXAMPLES)
+def explain(
+    url: arg.Url,
+    *,
+    where: arg.Where = None,
+    limit: arg.Limit = None,
+    strategy: arg.Strategy = None,
+    columns: arg.Columns = None,
+    with_stats: arg.WithStats = False,
+    version: arg.Version = None,
+    timestamp: arg.Timestamp = None,
+    storage_option: arg.StorageOptions = None,
+    as_json: arg.Json = False,
+    debug: arg.Debug = False,
+) -> None:
+    """Run a scan and say what it read, what it skipped, and why."""
+    log_to_stderr(is_wanted=debug)
+    table = arg.open_table(url, version=version, timestamp=timestamp, storage_options=storage_option)
+    scan = table.scan(where, limit=limit, strategy=strategy)
+    for _ in scan.file_batches(arg.column_names(columns, usual=["path"], with_stats=with_stats)):
+        pass
+    report = scan.explain()
+    if as_json:
+        write_json_lines([report])
+    else:
+        write_lines([str(report)])
+
+
+@app.command(epilog=_INFO_EXAMPLES)
+def info(
+    url: arg.Url,
+    *,
+    version: arg.Version = None,
+    timestamp: arg.Timestamp = None,
+    storage_option: arg.StorageOptions = None,
+    as_json: arg.Json = False,
+    debug: arg.Debug = False,
+) -> None:
+    """Show version, schema, features, counts and sizes.
+
+    The file list is not read: counts and sizes come from the log's hints, where it has them.
+    """
+    log_to_stderr(is_wanted=debug)
+    table = arg.open_table(url, version=version, timestamp=timestamp, storage_options=storage_option)
+    from lazydelta.cli.show_info import show_info
+
+    show_info(table, as_json=as_json)
+
+
+@app.command(epilog=_HISTORY_EXAMPLES)
+def history(
+    url: arg.Url,
+    *,
+    limit: arg.CommitLimit = None,
+    version: arg.Version = None,
+    timestamp: arg.Timestamp = None,
+    storage_option: arg.StorageOptions = None,
+    as_json: arg.Json = False,
+    debug: arg.Debug = False,
+) -> None:
+    """List the commits that are still there, newest first."""
+    log_to_stderr(is_wanted=debug)
+    table = arg.open_table(url, version=version, timestamp=timestamp, storage_options=storage_option)
+    from lazydelta.cli.show_history import show_history
+
+    show_history(table.history(limit), as_json=as_json)
+
+
+@contextmanager
+def _explained(scan: Scan, *, is_wanted: bool) -> Iterator[None]:
+    """Tell what the scan did once it is over: to its end, or because the reader of the pipe had enough."""
+    try:
+        yield
+    except BrokenPipeError:
+        if is_wanted:
+            print(scan.explain(), file=sys.stderr)
+        raise
+    if is_wanted:
+        print(scan.explain(), file=sys.stderr)

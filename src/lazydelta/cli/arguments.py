@@ -1,0 +1,105 @@
+"""The arguments that commands share, and how they open a table.
+
+Contract: values are handed to the library as they are; what they may be is decided there, and so are the
+errors about them. A storage option is never repeated in a message: it may hold a secret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lazydelta.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from lazydelta.table import Table
+
+Url = Annotated[
+    str,
+    typer.Argument(
+        metavar="URL",
+        help="The table: a local path, file://, abfss://, az://, https://ACCOUNT.blob… or s3://.",
+        show_default=False,
+    ),
+]
+Where = Annotated[
+    str | None,
+    typer.Option(metavar="SQL", help="Leave out files that cannot hold a matching row.", show_default=False),
+]
+Limit = Annotated[
+    int | None, typer.Option(metavar="N", help="Stop after N files, and stop reading.", show_default=False)
+]
+CommitLimit = Annotated[
+    int | None, typer.Option("--limit", metavar="N", min=0, help="Stop after N commits.", show_default=False)
+]
+Strategy = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Which end of the log to read first: auto, reverse or forward. The files are the same.",
+        show_default=False,
+    ),
+]
+Columns = Annotated[
+    str | None,
+    typer.Option(metavar="NAMES", help="Attributes of a file, by commas: path,size,…", show_default=False),
+]
+WithStats = Annotated[bool, typer.Option("--with-stats", help="Show each file's statistics, too.")]
+Version = Annotated[
+    int | None, typer.Option(metavar="N", help="Read this version, not the newest.", show_default=False)
+]
+Timestamp = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="Read the version of this time: 2026-02-08 or 2026-02-08T12:30:00Z (without a zone: UTC).",
+        show_default=False,
+    ),
+]
+StorageOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--storage-option",
+        metavar="KEY=VALUE",
+        help="An option of the store or of lazydelta (delta.…); may be given more than once.",
+        show_default=False,
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Write one JSON object per line.")]
+Explain = Annotated[
+    bool, typer.Option("--explain", help="At the end, say on stderr what was read, skipped, and why.")
+]
+Debug = Annotated[bool, typer.Option("--debug", help="Log what happens on stderr, one JSON object per line.")]
+
+
+def open_table(
+    url: str, *, version: int | None, timestamp: str | None, storage_options: Sequence[str] | None
+) -> Table:
+    """The table that the arguments name."""
+    options = option_pairs(storage_options or ())
+    from lazydelta.table import open as open_delta_table
+
+    return open_delta_table(url, version=version, timestamp=timestamp, storage_options=options)
+
+
+def option_pairs(given: Sequence[str]) -> dict[str, str]:
+    """`KEY=VALUE` texts as a mapping; the last one of a key wins."""
+    pairs = {}
+    for number, text in enumerate(given, start=1):
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise InvalidRequestError(
+                f"storage option number {number} is not KEY=VALUE",
+                "--storage-option",
+                "write --storage-option account_name=lake, one option each time",
+            )
+        pairs[key.strip()] = value
+    return pairs
+
+
+def column_names(columns: str | None, *, usual: Sequence[str], with_stats: bool) -> list[str]:
+    """`path, size` as a list, or the usual ones; the statistics once, where they are asked for."""
+    names = list(usual) if columns is None else [name.strip() for name in columns.split(",")]
+    return [*names, "stats"] if with_stats and "stats" not in names else names

@@ -1,0 +1,80 @@
+"""How a command ends: errors as text on stderr, exit codes, a closed pipe, Ctrl-C, debug logs.
+
+Contract: an error of `lazydelta.errors` becomes what, where, fix and its exit code; a bug keeps its
+traceback. A reader that closes the pipe has what it wanted: the command stops quietly with 0. Ctrl-C is 130.
+Exit codes: docs/exit-codes.md.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import msgspec
+import typer
+
+from lazydelta.cli.text import one_line
+from lazydelta.errors import LazyDeltaError
+from lazydelta.telemetry import LOGGER
+
+EXIT_CLOSED_PIPE = 0
+EXIT_INTERRUPTED = 130
+
+
+@contextmanager
+def outcome() -> Iterator[None]:
+    """Turn how the body ends into an exit code."""
+    try:
+        yield
+        sys.stdout.flush()
+    except LazyDeltaError as error:
+        print(error_text(error), file=sys.stderr)
+        raise typer.Exit(error.exit_code) from None
+    except BrokenPipeError:
+        _write_nowhere()
+        raise typer.Exit(EXIT_CLOSED_PIPE) from None
+    except KeyboardInterrupt:
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+
+
+def error_text(error: LazyDeltaError) -> str:
+    """What, where, fix: one line each, whatever a log put into a name."""
+    return "\n".join(
+        (
+            f"error: {one_line(error.what)}",
+            f"  where: {one_line(error.where)}",
+            f"  fix:   {one_line(error.fix)}",
+        )
+    )
+
+
+def log_to_stderr(*, is_wanted: bool) -> None:
+    """Show lazydelta's debug events on stderr."""
+    if not is_wanted:
+        return
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_JsonLines())
+    LOGGER.addHandler(handler)
+    LOGGER.setLevel(logging.DEBUG)
+
+
+class _JsonLines(logging.Formatter):
+    """One JSON object per record: the time, the event, its fields."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record as one line."""
+        when = dt.datetime.fromtimestamp(record.created, dt.UTC).isoformat(timespec="milliseconds")
+        event = getattr(record, "event", None) or record.getMessage()
+        line = {"time": when, "event": event, **getattr(record, "fields", {})}
+        return msgspec.json.encode(line, enc_hook=str).decode()
+
+
+def _write_nowhere() -> None:
+    """What is still buffered for the closed pipe goes to the null device when the interpreter flushes."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)

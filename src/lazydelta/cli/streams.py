@@ -1,0 +1,83 @@
+"""Rows on stdout as they come: tab-separated on a pipe, aligned on a terminal, or JSON lines.
+
+Contract: whatever is handed over is written and flushed before the next rows are asked for, so that a
+reader of the pipe sees the first file at once and a closed pipe ends the command at the next write. Data is
+UTF-8 whatever the locale. On a terminal nothing is cut: the widths come from the first rows, a longer value
+moves the rest of its line to the right, and the last column is free.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_ENCODER = msgspec.json.Encoder()
+
+
+def is_terminal() -> bool:
+    """Whether a person is looking at stdout."""
+    return sys.stdout.isatty()
+
+
+def write_lines(lines: Iterable[str]) -> None:
+    """Text lines, at once."""
+    _write("".join(f"{line}\n" for line in lines).encode())
+
+
+def write_json_lines(objects: Iterable[object]) -> None:
+    """One JSON object per line, at once."""
+    _write(_ENCODER.encode_lines(objects))
+
+
+def terminal() -> Console:
+    """stdout for people; text is taken as it is, long lines are left to the terminal."""
+    from rich.console import Console
+
+    return Console(file=sys.stdout, highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+
+class AlignedRows:
+    """A table on a terminal that needs no end: the header first, then rows as they come."""
+
+    def __init__(
+        self,
+        headers: Sequence[str],
+        *,
+        right: Set[str] = frozenset(),
+        widths_min: Mapping[str, int] | None = None,
+    ) -> None:
+        self._console = terminal()
+        self._widths_min = widths_min or {}
+        self._headers = headers
+        self._is_right = [name in right for name in headers]
+        self._widths: list[int] | None = None
+
+    def write(self, rows: Sequence[Sequence[str]]) -> None:
+        """Print these rows, below the header if they are the first."""
+        if not rows:
+            return
+        if self._widths is None:
+            columns = zip(self._headers, *rows, strict=True)
+            self._widths = [max(self._widths_min.get(column[0], 0), *map(len, column)) for column in columns]
+            self._console.print(self._line(self._headers), style="bold")
+        self._console.print("\n".join(map(self._line, rows)))
+        sys.stdout.flush()
+
+    def _line(self, cells: Sequence[str]) -> str:
+        assert self._widths is not None
+        padded = [
+            cell.rjust(width) if is_right else cell.ljust(width)
+            for cell, width, is_right in zip(cells, self._widths, self._is_right, strict=True)
+        ]
+        return "  ".join(padded).rstrip()
+
+
+def _write(data: bytes) -> None:
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
