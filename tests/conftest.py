@@ -1,5 +1,6 @@
 """Fixtures shared by every folder of tests."""
 
 pytest_plugins = [
+    "tests.support.servers",
     "tests.support.spark",
 ]

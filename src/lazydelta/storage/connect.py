@@ -19,6 +19,7 @@ from lazydelta.errors import InvalidRequestError
 from lazydelta.settings import Settings
 from lazydelta.storage.address import FABRIC, PUBLIC_AZURE, TableAddress
 
+Config = dict[str, Any]  # obstore's are TypedDicts, which cannot be built key by key
 CONNECT_TIMEOUT_SECONDS_MAX = 5.0
 _CLIENT_KEYS = frozenset(
     {
@@ -59,7 +60,7 @@ def connect(address: TableAddress, settings: Settings) -> AzureStore | S3Store:
     """A client for the address's container, with the user's options."""
     config, client = _split_options(settings)
     _set_timeouts(client, settings)
-    common: dict[str, Any] = {  # Any: obstore's TypedDicts cannot be built key by key
+    common: Config = {
         "client_options": client,
         "retry_config": {"max_retries": 0},
     }
@@ -109,13 +110,13 @@ def credential_options(kind: str) -> str:
     )
 
 
-def _client(address: TableAddress, arguments: dict[str, Any]) -> AzureStore | S3Store:
+def _client(address: TableAddress, arguments: Config) -> AzureStore | S3Store:
     return S3Store(**arguments) if address.kind == "s3" else AzureStore(**arguments)
 
 
-def _split_options(settings: Settings) -> tuple[dict[str, Any], dict[str, Any]]:
-    config: dict[str, Any] = {}
-    client: dict[str, Any] = {}
+def _split_options(settings: Settings) -> tuple[Config, Config]:
+    config: Config = {}
+    client: Config = {}
     for given, value in settings.storage_options.items():
         key = given.lower()
         bare = key.removeprefix("azure_").removeprefix("aws_")
@@ -126,7 +127,7 @@ def _split_options(settings: Settings) -> tuple[dict[str, Any], dict[str, Any]]:
     return config, client
 
 
-def _set_timeouts(client: dict[str, Any], settings: Settings) -> None:
+def _set_timeouts(client: Config, settings: Settings) -> None:
     """A stall ends an attempt early enough that every attempt fits before the request's deadline."""
     whole = settings.request_timeout_seconds
     stall = whole / settings.request_attempts_max
@@ -135,8 +136,8 @@ def _set_timeouts(client: dict[str, Any], settings: Settings) -> None:
     client.setdefault("connect_timeout", timedelta(seconds=min(stall, CONNECT_TIMEOUT_SECONDS_MAX)))
 
 
-def _azure_config(address: TableAddress, config: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {"container_name": address.container}
+def _azure_config(address: TableAddress, config: Config) -> Config:
+    found: Config = {"container_name": address.container}
     if address.account is not None:
         for key in _ACCOUNT_KEYS:
             config.pop(key, None)
@@ -149,7 +150,7 @@ def _azure_config(address: TableAddress, config: dict[str, Any]) -> dict[str, An
     return found
 
 
-def _unknown_key(address: TableAddress, config: Mapping[str, Any]) -> str:
+def _unknown_key(address: TableAddress, config: Config) -> str:
     """Which of the options obstore does not know: asked one by one, as its message may carry more."""
     for key in config:
         try:

@@ -27,6 +27,7 @@ FAILURES = (BaseError, OSError, ValueError)
 _STATUS = re.compile(r"non-2xx status code: (\d{3})")
 _CODE = re.compile(r"<Code>([A-Za-z0-9.]{1,64})</Code>")
 _KIND = re.compile(r"\bkind: ([A-Z][A-Za-z]+)")
+_CONNECTION_WORDS = {"Connect": "no connection", "Timeout": "timed out"}
 _TRANSIENT_STATUSES = frozenset({408, 425, 429})
 _HTTP_MARKS = ("HttpError", "reqwest::Error", "hyper", "HTTP error", "body from connection")
 # Where obstore looks for credentials of its own accord, when the options give none.
@@ -109,12 +110,8 @@ def _short(text: str) -> str:
     if code is not None:
         words.append(code.group(1))
     if not words:
-        kinds = [kind for kind in _KIND.findall(text) if kind != "Unknown"]
-        words.append(
-            f"connection: {', '.join(dict.fromkeys(kinds)).lower()}" if kinds else "connection broke off"
-        )
-    if "TimedOut" in text:
-        words.append("timed out")
+        kind = _KIND.search(text)
+        words.append(_CONNECTION_WORDS.get(kind.group(1) if kind else "", "the connection broke off"))
     return ", ".join(words)
 
 

@@ -2,10 +2,11 @@
 
 Why: `pyarrow.parquet.ParquetFile` reads through any seekable file; this one turns its reads into as few
 requests as the caller's knowledge allows, and every byte goes through the storage's counters.
-Contract: `ParquetFile(RangedFile(…), pre_buffer=False)`, with `buffer_size=limits.READ_BLOCK_BYTES` where chunks
-are declared to `stream_through`. (By default pyarrow buffers ahead and reads whole chunks at once.) A read is
-served from, in this order: the tail of the file, preloaded ranges, streamed chunks, and one request of exactly
-the missing bytes. Reads may come from several threads; `close` cancels read-ahead and drops all memory.
+Contract: `ParquetFile(RangedFile(…), pre_buffer=False)`, with `buffer_size=limits.READ_BLOCK_BYTES` where
+chunks are declared to `stream_through`. (By default pyarrow buffers ahead and reads whole chunks at once.) A
+read is served from, in this order: the tail of the file, preloaded ranges, streamed chunks, and one request
+of exactly the missing bytes. Reads may come from several threads; `close` cancels read-ahead and drops all
+memory.
 """
 
 from __future__ import annotations

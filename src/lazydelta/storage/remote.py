@@ -27,6 +27,12 @@ from lazydelta.storage.remote_listing import ListingPlan, pages
 from lazydelta.storage.retry import Retrier, RetryPolicy, TransientError, with_retries
 
 T = TypeVar("T")
+GetResult = Any  # obstore's result, options and metadata exist for type checkers only
+GetOptions = Any  # likewise
+ObjectMeta = Any  # likewise
+# How many objects the store sends a page. Azure's offset is inclusive, and obstore drops that one object from
+# the first page: asking for one fewer each time never takes a second page to fill a chunk.
+PAGE_OBJECTS = {"s3": 1000, "azure": 5000 - 1}
 
 
 class RemoteLink:
@@ -89,7 +95,7 @@ class RemoteStorage:
         plan = ListingPlan(
             folder=self._link.key(name) if name else self._link.prefix,
             after=after,
-            page_objects=5000 if self._link.kind == "azure" else 1000,
+            page_objects=PAGE_OBJECTS[self._link.kind],
             offset_is_served=self._link.lists_from_offset,
         )
         shown = f"{folder}/" if folder else ""
@@ -194,14 +200,13 @@ class RemoteStorage:
 
         return self._request("get_range", name, fetch, read=len, ticket=ticket)
 
-    def _open_from(self, key: str, position: int, etag: str | None, size: int | None) -> Any:
-        # Any: obstore's GetResult cannot be imported at run time, and its options are a TypedDict.
-        options: Any = {}
+    def _open_from(self, key: str, position: int, etag: str | None, size: int | None) -> GetResult:
+        options: GetOptions = {}
         if size is not None:
             options = {"range": (position, size), "if_match": etag}
         return obstore.get(self._link.store, key, options=options)
 
-    def _chunks(self, name: str, result: Any, chunk_bytes: int) -> Iterator[bytes]:
+    def _chunks(self, name: str, result: GetResult, chunk_bytes: int) -> Iterator[bytes]:
         """The body as it arrives. The gate is not held between chunks: the consumer may take its time."""
         where = uri_of(self.root, name)
         stream = iter(result.stream(min_chunk_size=chunk_bytes))
@@ -282,7 +287,7 @@ def _check_length(have: int, length: int, where: str) -> None:
         raise TransientError(f"the store sent {have} of {length} bytes", where)
 
 
-def _same_object(meta: Any, size: int | None, etag: str | None, where: str) -> tuple[int, str | None]:
+def _same_object(meta: ObjectMeta, size: int | None, etag: str | None, where: str) -> tuple[int, str | None]:
     """Size and e-tag of the stream's object; another size or e-tag than before is another object."""
     if size is not None and (meta["size"] != size or meta["e_tag"] != etag):
         raise replaced(where)

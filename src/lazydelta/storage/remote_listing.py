@@ -22,7 +22,9 @@ from obstore.store import AzureStore, S3Store
 
 from lazydelta.errors import StorageError
 
-Page = Sequence[Any]  # of obstore's ObjectMeta, which cannot be imported at run time
+ObjectMeta = Any  # obstore's, a TypedDict that exists for type checkers only
+ListStream = Any  # obstore's as well
+Page = Sequence[ObjectMeta]
 Run = Callable[[Callable[[], Page]], Page]
 # Sorts after every name that begins with an ASCII character, and is legal in a URL and in XML.
 _LAST_NAME = "~"
@@ -42,7 +44,7 @@ class ListingPlan(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.folder}/" if self.folder else ""
 
 
-def pages(store: AzureStore | S3Store, plan: ListingPlan, run: Run) -> Iterator[list[tuple[str, Any]]]:
+def pages(store: AzureStore | S3Store, plan: ListingPlan, run: Run) -> Iterator[list[tuple[str, ObjectMeta]]]:
     """Pages of (base name, metadata) of the objects directly below the folder, after the offset."""
     cursor = _Cursor(store, plan)
     jumped: set[str] = set()
@@ -67,7 +69,7 @@ class _Cursor:
         self._is_sorted = True
         self.is_last = False
         self.floor = ""  # a store that ignored the offset of a restart would repeat keys up to this one
-        self._stream: Any = None
+        self._stream: ListStream = None
 
     @property
     def may_jump(self) -> bool:
@@ -86,7 +88,7 @@ class _Cursor:
         self._remember(page)
         return page
 
-    def _open(self) -> Any:
+    def _open(self) -> ListStream:
         if self._last_key and not (self._is_sorted and self._plan.offset_is_served):
             raise StorageError(
                 "a listing broke off, and this store cannot resume one", self._plan.folder, "try again"
@@ -107,7 +109,7 @@ class _Cursor:
             self._offset = self._last_key
 
 
-def _direct(page: Page, plan: ListingPlan, floor: str) -> list[tuple[str, Any]]:
+def _direct(page: Page, plan: ListingPlan, floor: str) -> list[tuple[str, ObjectMeta]]:
     """Entries that are objects of the folder itself."""
     found = []
     for meta in page:

@@ -49,11 +49,6 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
             backoff_first_seconds=settings.backoff_first_seconds,
         )
 
-    def pause_seconds(self, attempt: int) -> float:
-        """How long to wait after the failed `attempt` (from 1): half to all of a doubling step."""
-        step = min(self.backoff_first_seconds * 2.0 ** (attempt - 1), limits.BACKOFF_MAX_SECONDS)
-        return float(step * random.uniform(0.5, 1.0))
-
 
 class Retrier:
     """The attempts of one request. `failed` says whether to go on; a stream resets it by progress."""
@@ -71,7 +66,7 @@ class Retrier:
 
     def failed(self, failure: TransientError) -> None:
         """Pause before the next attempt, or raise where there is none."""
-        pause = self._policy.pause_seconds(self._attempt)
+        pause = _pause_seconds(self._policy.backoff_first_seconds, self._attempt)
         self._scan_deadline.check(failure.where)
         if self._attempt >= self._policy.attempts_max:
             raise self._gave_up(failure, f"after {self._attempt} attempts")
@@ -98,3 +93,9 @@ def with_retries(attempt: Callable[[], T], retrier: Retrier) -> T:
         except TransientError as error:
             failure = error
         retrier.failed(failure)
+
+
+def _pause_seconds(first_seconds: float, attempt: int) -> float:
+    """How long to wait after the failed `attempt` (from 1): half to all of a doubling step."""
+    step = min(first_seconds * 2.0 ** (attempt - 1), limits.BACKOFF_MAX_SECONDS)
+    return step * random.uniform(0.5, 1.0)

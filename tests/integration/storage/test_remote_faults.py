@@ -1,0 +1,212 @@
+"""Networks and stores that fail: another attempt, or an error that says what, where and what to do."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from tests.support.proxy import Fault, HttpProxy, always, at, every
+from tests.support.servers import TableServer
+
+from lazydelta import limits
+from lazydelta.errors import StorageError
+from lazydelta.settings import Settings
+from lazydelta.storage import Storage, open_storage
+
+BODY = os.urandom(1_000_000)
+FAULTS = [
+    Fault(kind="status", status=503),
+    Fault(kind="status", status=500),
+    Fault(kind="status", status=429, retry_after=1),
+    Fault(kind="cut", after_bytes=0),
+    Fault(kind="cut", after_bytes=1000),
+    Fault(kind="lose"),
+    Fault(kind="reset"),
+    Fault(kind="truncate", after_bytes=1000),
+]
+ids = [f"{fault.kind}-{fault.status}-{fault.after_bytes}" for fault in FAULTS]
+
+
+@pytest.fixture
+def storage(remote_store: TableServer, remote_proxy: HttpProxy) -> Storage:
+    """A table with one object `x`, seen through the proxy."""
+    url = remote_store.url()
+    remote_store.put_all(url, {"x": BODY})
+    return opened(remote_store, remote_proxy, url)
+
+
+def opened(
+    store: TableServer, proxy: HttpProxy, url: str, timeout: float = 20.0, attempts: int = 4
+) -> Storage:
+    return open_storage(
+        url,
+        Settings(
+            storage_options=store.through(proxy),
+            request_timeout_seconds=timeout,
+            request_attempts_max=attempts,
+            backoff_first_seconds=0.01,
+        ),
+    )
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=ids)
+def test_a_fault_is_followed_by_another_attempt(
+    storage: Storage, remote_proxy: HttpProxy, fault: Fault
+) -> None:
+    remote_proxy.plan = at({1: fault, 3: fault, 5: fault, 7: fault})
+    if fault.kind == "truncate":  # a whole object has no length to hold its body against, a range has
+        assert storage.get_range("x", 0, len(BODY)) == BODY
+    else:
+        assert storage.get("x") == BODY
+    assert storage.get_range("x", 100, 5000) == BODY[100:5100]
+    assert storage.get_ranges("x", [(0, 5000), (900_000, 5000)]) == [BODY[:5000], BODY[900_000:905_000]]
+    now = storage.counters.snapshot()
+    assert now.retries >= 3
+    assert now.requests == len(remote_proxy.requests)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=ids)
+def test_a_fault_that_stays_is_an_error_after_all_attempts(
+    storage: Storage, remote_proxy: HttpProxy, fault: Fault
+) -> None:
+    remote_proxy.plan = always(fault)
+    with pytest.raises(StorageError, match="gave up after 4 attempts") as caught:
+        storage.get_range("x", 0, 5000)
+    assert caught.value.where == f"{storage.root}/x"
+    assert len(remote_proxy.requests) == 4
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("status", [400, 405, 409])
+def test_a_request_the_store_refuses_is_not_repeated(
+    storage: Storage, remote_proxy: HttpProxy, status: int
+) -> None:
+    remote_proxy.plan = always(Fault(kind="status", status=status))
+    with pytest.raises(StorageError, match=f"HTTP {status}"):
+        storage.get("x")
+    assert len(remote_proxy.requests) == 1
+
+
+def test_a_store_nobody_listens_at_is_an_error(storage: Storage, remote_proxy: HttpProxy) -> None:
+    remote_proxy.refuses_connections = True
+    for call in (lambda: storage.get("x"), lambda: list(storage.list_from(""))):
+        with pytest.raises(StorageError, match="gave up after 4 attempts"):
+            call()
+
+
+def test_a_stalled_answer_is_given_up_and_asked_for_again(
+    remote_store: TableServer, remote_proxy: HttpProxy
+) -> None:
+    url = remote_store.url()
+    remote_store.put_all(url, {"x": BODY})
+    storage = opened(remote_store, remote_proxy, url, timeout=2.0)
+    remote_proxy.plan = at({1: Fault(kind="stall", seconds=30)})
+    began = time.monotonic()
+    assert storage.get("x") == BODY
+    assert time.monotonic() - began < 1.8
+
+
+def test_a_store_that_only_stalls_is_an_error_within_the_deadline(
+    remote_store: TableServer, remote_proxy: HttpProxy
+) -> None:
+    storage = opened(remote_store, remote_proxy, remote_store.url(), timeout=1.0)
+    remote_proxy.plan = always(Fault(kind="stall", seconds=30))
+    for call in (
+        lambda: storage.get("x"),
+        lambda: list(storage.list_from("")),
+        lambda: storage.put_if_absent("y", b""),
+    ):
+        began = time.monotonic()
+        with pytest.raises(StorageError, match="timed out") as caught:
+            call()
+        assert time.monotonic() - began < 2.0
+        assert "request_timeout_seconds" in caught.value.fix
+
+
+def test_a_stream_resumes_where_it_was_cut(storage: Storage, remote_proxy: HttpProxy) -> None:
+    cut = Fault(kind="cut", after_bytes=200_000)
+    remote_proxy.plan = lambda request: cut if request.number <= 4 else None
+    assert b"".join(storage.get_stream("x", 50_000)) == BODY
+    now = storage.counters.snapshot()
+    assert now.requests == len(remote_proxy.requests) == 5
+    assert now.bytes_read == len(BODY)
+
+
+def test_a_stream_that_makes_no_progress_is_an_error(storage: Storage, remote_proxy: HttpProxy) -> None:
+    remote_proxy.plan = lambda request: Fault(kind="cut", after_bytes=300_000 if request.number == 1 else 0)
+    stream = storage.get_stream("x", 50_000)
+    with pytest.raises(StorageError, match="gave up"):
+        list(stream)
+
+
+def test_a_stream_of_an_object_that_was_replaced_is_an_error(
+    remote_store: TableServer, remote_proxy: HttpProxy
+) -> None:
+    url = remote_store.url()
+    remote_store.put_all(url, {"x": BODY})
+    storage = opened(remote_store, remote_proxy, url)
+    remote_proxy.plan = at({1: Fault(kind="cut", after_bytes=300_000)})
+    stream = storage.get_stream("x", 50_000)
+    next(stream)
+    remote_store.put_all(url, {"x": os.urandom(len(BODY))})
+    with pytest.raises(StorageError, match="was replaced while it was being read"):
+        list(stream)
+
+
+@pytest.mark.parametrize("fault", [Fault(kind="lose"), Fault(kind="status", status=503), Fault(kind="reset")])
+def test_a_write_whose_answer_was_lost_is_still_known_to_be_ours(
+    remote_store: TableServer, remote_proxy: HttpProxy, fault: Fault
+) -> None:
+    url = remote_store.url()
+    storage = opened(remote_store, remote_proxy, url)
+    remote_proxy.plan = at({1: fault})
+    assert storage.put_if_absent("m.json", b"ours")
+    remote_proxy.reset()
+    remote_proxy.plan = at({1: fault})
+    assert not storage.put_if_absent("m.json", b"theirs")
+    assert storage.get("m.json") == b"ours"
+
+
+def test_many_requests_through_a_store_that_fails_now_and_then_are_all_right(
+    remote_store: TableServer, remote_proxy: HttpProxy
+) -> None:
+    url = remote_store.url()
+    remote_store.put_all(url, {"x": BODY})
+    storage = opened(remote_store, remote_proxy, url, attempts=20)
+    remote_proxy.plan = every(5, Fault(kind="cut", after_bytes=100))
+    with ThreadPoolExecutor(8) as threads:
+        bodies = threads.map(lambda at: storage.get_range("x", at * 1000, 1000), range(100))
+        assert b"".join(bodies) == BODY[:100_000]
+    assert storage.counters.snapshot().retries >= 20
+
+
+def test_no_more_requests_are_under_way_than_allowed(storage: Storage, remote_proxy: HttpProxy) -> None:
+    now, most, lock = 0, 0, threading.Lock()
+    inner = remote_proxy.plan
+
+    def watch(request: object) -> Fault | None:
+        nonlocal now, most
+        with lock:
+            now += 1
+            most = max(most, now)
+        time.sleep(0.02)
+        with lock:
+            now -= 1
+        return inner(request)  # type: ignore[arg-type]
+
+    remote_proxy.plan = watch
+    with ThreadPoolExecutor(3 * limits.CONNECTIONS_MAX) as threads:
+        list(threads.map(lambda at: storage.get_range("x", at, 10), range(4 * limits.CONNECTIONS_MAX)))
+    assert 1 < most <= limits.CONNECTIONS_MAX
+
+
+def test_latency_shows_in_round_trips_and_not_in_requests(storage: Storage, remote_proxy: HttpProxy) -> None:
+    storage.get("x")
+    remote_proxy.latency_ms = 100
+    began = time.monotonic()
+    storage.get_ranges("x", [(at * 300_000, 10) for at in range(4)])
+    assert 0.1 <= time.monotonic() - began < 0.35

@@ -1,0 +1,108 @@
+"""The spellings of a table's address."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lazydelta.errors import InvalidRequestError
+from lazydelta.settings import Settings
+from lazydelta.storage import open_storage
+from lazydelta.storage.address import parse_address
+
+AZURE_ROOT = "abfss://lake@acct.dfs.core.windows.net/a/b%20c"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "abfss://lake@acct.dfs.core.windows.net/a/b%20c",
+        "abfss://lake@acct/a/b%20c/",
+        "abfs://lake@acct.blob.core.windows.net/a/b c",
+        "ABFSS://lake@ACCT/a//b%20c",
+        "https://acct.blob.core.windows.net/lake/a/b%20c",
+        "https://acct.dfs.core.windows.net/lake/a/b%20c/",
+    ],
+)
+def test_every_spelling_of_an_azure_table_has_the_same_root(url: str) -> None:
+    address = parse_address(url)
+    assert (address.kind, address.container, address.account) == ("azure", "lake", "acct")
+    assert address.path == "a/b c"
+    assert address.root == AZURE_ROOT
+
+
+@pytest.mark.parametrize("scheme", ["az", "azure", "abfss"])
+def test_an_azure_table_without_its_account_takes_it_from_the_options(scheme: str) -> None:
+    options = {"AZURE_STORAGE_ACCOUNT_NAME": "acct", "skip_signature": "true"}
+    assert open_storage(f"{scheme}://lake/a/b c", Settings(storage_options=options)).root == AZURE_ROOT
+
+
+@pytest.mark.parametrize("url", ["s3://bucket/a/b", "s3a://bucket/a/b/", "s3://bucket//a/b"])
+def test_s3_and_s3a_are_one_store(url: str) -> None:
+    assert parse_address(url).root == "s3://bucket/a/b"
+
+
+def test_a_container_may_be_a_table() -> None:
+    assert parse_address("s3://bucket").root == "s3://bucket"
+    assert parse_address("s3://bucket/").path == ""
+
+
+def test_other_azure_clouds_keep_their_host() -> None:
+    assert parse_address("abfss://lake@acct.dfs.fabric.microsoft.com/t").root == (
+        "abfss://lake@acct.dfs.fabric.microsoft.com/t"
+    )
+    assert parse_address("https://acct.blob.core.usgovcloudapi.net/lake/t").root == (
+        "abfss://lake@acct.dfs.core.usgovcloudapi.net/t"
+    )
+
+
+def test_a_local_path_is_absolute_and_taken_literally(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert parse_address("a%20b").path == str(tmp_path / "a%20b")
+    assert parse_address("./x/").root == f"file://{tmp_path}/x"
+    assert parse_address("~/t").path == str(tmp_path / "home" / "t")
+    assert parse_address("x/~").path == str(tmp_path / "x" / "~")
+    assert parse_address("c:x").path == str(tmp_path / "c:x")
+
+
+def test_a_file_url_is_decoded_once() -> None:
+    assert parse_address("file:///a%20b/c%2525").path == "/a b/c%25"
+    assert parse_address("file:///a%20b/c%2525").root == "file:///a%20b/c%2525"
+    assert parse_address("file://localhost/x").root == parse_address("/x").root == "file:///x"
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["gs://bucket/t", "hdfs://name/t", "http://acct.blob.core.windows.net/c/t", "https://example.com/c/t"],
+)
+def test_an_unknown_scheme_is_refused_with_the_supported_ones(url: str) -> None:
+    with pytest.raises(InvalidRequestError) as caught:
+        parse_address(url)
+    assert all(word in caught.value.fix for word in ("abfss://", "az://", "s3://", "file://", "local path"))
+
+
+@pytest.mark.parametrize(
+    "url", ["", "s3:///t", "abfss://@acct/t", "file://host/t", "https://acct.blob.core.windows.net/"]
+)
+def test_an_incomplete_address_is_refused(url: str) -> None:
+    with pytest.raises(InvalidRequestError):
+        parse_address(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://acct.blob.core.windows.net/lake/t?sv=1&sig=HUSHHUSH",
+        "s3://key:HUSHHUSH@bucket/t",
+        "abfss://lake@acct/t#HUSHHUSH",
+        "gs://key:HUSHHUSH@bucket/t",
+    ],
+)
+def test_a_secret_in_the_url_is_refused_and_not_repeated(url: str) -> None:
+    with pytest.raises(InvalidRequestError) as caught:
+        parse_address(url)
+    assert "HUSH" not in f"{caught.value!s} {caught.value!r}"
