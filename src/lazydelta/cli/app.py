@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 
 from lazydelta.cli import arguments as arg
 from lazydelta.cli.outcome import log_to_stderr, outcome
+from lazydelta.cli.prompt_exit import watch_for_interrupts
 from lazydelta.cli.streams import write_json_lines, write_lines
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ app = typer.Typer(
 
 def main() -> None:
     """The entry point."""
+    watch_for_interrupts()
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # text streams here
     # The command itself, without typer's hook that would dress up a bug's traceback.

@@ -102,4 +102,4 @@ def option_pairs(given: Sequence[str]) -> dict[str, str]:
 def column_names(columns: str | None, *, usual: Sequence[str], with_stats: bool) -> list[str]:
     """`path, size` as a list, or the usual ones; the statistics once, where they are asked for."""
     names = list(usual) if columns is None else [name.strip() for name in columns.split(",")]
-    return [*names, "stats"] if with_stats and "stats" not in names else names
+    return list(dict.fromkeys([*names, "stats"] if with_stats else names))

@@ -17,12 +17,12 @@ from contextlib import contextmanager
 import msgspec
 import typer
 
+from lazydelta.cli.prompt_exit import EXIT_INTERRUPTED, leave_soon
 from lazydelta.cli.text import one_line
 from lazydelta.errors import LazyDeltaError
 from lazydelta.telemetry import LOGGER
 
 EXIT_CLOSED_PIPE = 0
-EXIT_INTERRUPTED = 130
 
 
 @contextmanager
@@ -36,6 +36,7 @@ def outcome() -> Iterator[None]:
         raise typer.Exit(error.exit_code) from None
     except BrokenPipeError:
         _write_nowhere()
+        leave_soon(EXIT_CLOSED_PIPE)
         raise typer.Exit(EXIT_CLOSED_PIPE) from None
     except KeyboardInterrupt:
         raise typer.Exit(EXIT_INTERRUPTED) from None

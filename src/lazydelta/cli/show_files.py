@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from lazydelta.cli.streams import AlignedRows, is_terminal, write_json_lines, write_lines
 from lazydelta.cli.text import human_bytes, human_time, one_line
+from lazydelta.cli.values import rows_of, values_of
 
 PIPE_COLUMNS = ("path",)
 TERMINAL_COLUMNS = ("size", "modification_time", "partition_values", "deletion_vector", "path")
@@ -34,7 +35,7 @@ def show_files(batches: Iterator[pa.RecordBatch], *, as_json: bool) -> None:
     """Write every batch as it comes."""
     if as_json:
         for batch in batches:
-            write_json_lines(batch.to_pylist(maps_as_pydicts="strict"))
+            write_json_lines(rows_of(batch))
     elif is_terminal():
         _show_table(batches)
     else:
@@ -46,12 +47,12 @@ def show_files(batches: Iterator[pa.RecordBatch], *, as_json: bool) -> None:
 def plain_cells(column: pa.Array) -> list[str]:
     """A column as text without tabs or line ends: nothing for null, JSON for nested values."""
     if pa.types.is_string(column.type):
-        texts: list[str] = column.fill_null("").to_pylist()
+        texts: list[str] = values_of(column.fill_null(""))
         has_control = pc.any(pc.match_substring_regex(column, _CONTROL_CHARACTERS)).as_py()
         return [one_line(text) for text in texts] if has_control else texts
     if pa.types.is_nested(column.type):
-        return [_cell(value, _json) for value in column.to_pylist(maps_as_pydicts="strict")]
-    return [_cell(value, str) for value in column.to_pylist()]
+        return [_cell(value, _json) for value in values_of(column)]
+    return [_cell(value, str) for value in values_of(column)]
 
 
 def _show_table(batches: Iterator[pa.RecordBatch]) -> None:
@@ -69,7 +70,7 @@ def _terminal_cells(name: str, column: pa.Array) -> list[str]:
     human = _HUMAN.get(name)
     if human is None:
         return plain_cells(column)
-    return [_cell(value, human) for value in column.to_pylist(maps_as_pydicts="strict")]
+    return [_cell(value, human) for value in values_of(column)]
 
 
 def _cell(value: object, text_of: Callable[[Any], str]) -> str:  # Any: whatever the column holds
