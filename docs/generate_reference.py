@@ -1,0 +1,113 @@
+"""Write docs/reference/: the command line from `--help`, options and metrics from the code that reads them.
+
+    python docs/generate_reference.py
+
+Why generated: a reference that drifts is worse than none; `tests/test_docs.py` compares it with `pages()`.
+Contract: the same code gives the same text, whatever the terminal. An option or a metric without a meaning
+here is an error, so that none is published undescribed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+from typer.testing import CliRunner
+
+from lazydelta.cli.app import app
+from lazydelta.settings import CONFIG_VARIABLE, OPTIONS, Settings, variable_of
+from lazydelta.telemetry import COUNTERS, GAUGES, PREFIX
+
+FOLDER = Path(__file__).parent / "reference"
+NOTICE = "<!-- Written by docs/generate_reference.py; change the code it reads, not this page. -->"
+
+# Field of `Settings` -> what it means.
+OPTION_MEANINGS = {
+    "commit_read_parallelism": "Commits fetched side by side.",
+    "batch_size": "Rows of an output batch, at most.",
+    "checkpoint_row_groups_per_batch": "Row groups of a checkpoint read at once where every file is wanted.",
+    "remove_set_memory_limit": "Bytes that the set of removed files may take before it moves to disk.",
+    "request_timeout_seconds": "How long one request to a store may take, its attempts included.",
+    "request_attempts_max": "How often a request is tried before it is an error.",
+    "backoff_first_seconds": "The wait before the second attempt; it doubles after each further one.",
+    "scan_timeout_seconds": "How long a scan may take; 0 is no limit.",
+}
+METRIC_MEANINGS = {
+    "commits_scanned": "Commits whose files were read.",
+    "files_emitted": "Live files handed out.",
+    "fallback_triggered": "Times a scan had to take another way: a damaged checkpoint, a tripped wire.",
+    "files_skipped": "Files kept out by a newer action, partition values or statistics.",
+    "row_groups_read": "Row groups of checkpoints read.",
+    "row_groups_skipped": "Row groups of checkpoints that could not hold a match.",
+    "unknown_actions": "Actions in commits that this version does not know, and ignores.",
+    "requests": "Requests to the store, every attempt counted.",
+    "bytes_read": "Bytes read from the log.",
+    "round_trips": "Requests that had to wait for one another.",
+    "remove_set_size": "Keys in the set of removed and replaced files, at its peak.",
+    "time_to_first_file_ms": "Milliseconds from the start of a scan to its first file.",
+}
+
+
+def main() -> None:
+    """Write every page."""
+    FOLDER.mkdir(exist_ok=True)
+    for name, text in pages().items():
+        (FOLDER / name).write_text(text, encoding="utf-8")
+
+
+def pages() -> dict[str, str]:
+    """File name -> text."""
+    return {"cli.md": command_line_page(), "options.md": options_page(), "metrics.md": metrics_page()}
+
+
+def command_names() -> list[str]:
+    """The commands, in the order of `lazydelta --help`."""
+    return list(typer.main.get_command(app).commands)  # type: ignore[attr-defined]  # the app is a group
+
+
+def command_line_page() -> str:
+    """`--help` of the program and of each command."""
+    parts = [NOTICE, "# Command line", _help_text()]
+    for name in command_names():
+        parts += [f"## lazydelta {name}", _help_text(name)]
+    return "\n\n".join(parts) + "\n"
+
+
+def options_page() -> str:
+    """Every option with its environment variable, default and meaning."""
+    defaults = Settings()
+    intro = (
+        "An option may be given as a storage option (`--storage-option delta.batch_size=100`, or in Python\n"
+        "`storage_options={…}`), as an environment variable, or in a TOML file that the environment\n"
+        f"variable `{CONFIG_VARIABLE}` names. The first of these that has it wins. Options that do not\n"
+        "begin with `delta.` go to the store as they are."
+    )
+    rows = [
+        f"| `{option}` | `{variable_of(option)}` | {getattr(defaults, field)} | {OPTION_MEANINGS[field]} |"
+        for option, field in OPTIONS.items()
+    ]
+    table = "\n".join(["| option | environment variable | default | meaning |", "|---|---|---|---|", *rows])
+    return "\n\n".join([NOTICE, "# Options", intro, table]) + "\n"
+
+
+def metrics_page() -> str:
+    """Every metric with its kind and meaning."""
+    intro = (
+        "`lazydelta.metrics()` gives the numbers of the process so far. Where OpenTelemetry is installed\n"
+        "the same names go to its meter `lazydelta`: sums as counters, latest values as histograms."
+    )
+    kinds = [(name, "sum") for name in COUNTERS] + [(name, "latest value") for name in GAUGES]
+    rows = [f"| `{PREFIX}{name}` | {kind} | {METRIC_MEANINGS[name]} |" for name, kind in kinds]
+    table = "\n".join(["| metric | kind | meaning |", "|---|---|---|", *rows])
+    return "\n\n".join([NOTICE, "# Metrics", intro, table]) + "\n"
+
+
+def _help_text(*command: str) -> str:
+    result = CliRunner().invoke(app, [*command, "--help"], prog_name="lazydelta")
+    assert result.exit_code == 0, result.output
+    lines = (line.rstrip() for line in result.output.strip().splitlines())
+    return "```text\n$ " + " ".join(["lazydelta", *command, "--help"]) + "\n" + "\n".join(lines) + "\n```"
+
+
+if __name__ == "__main__":
+    main()
