@@ -37,6 +37,12 @@ from lazydelta.storage.connect import connect
 from tests.support.proxy import HttpProxy
 
 AZURITE_VERSION = "3.37.0"
+# Azurite's telemetry client, which is off here: a later version needs a dependency that mirrors may lack.
+AZURITE_PACKAGE = {
+    "private": True,
+    "dependencies": {"azurite": AZURITE_VERSION},
+    "overrides": {"applicationinsights": "3.16.0"},
+}
 AZURITE_ACCOUNT = "devstoreaccount1"
 # Azurite's published development key; it opens nothing else.
 AZURITE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
@@ -257,17 +263,25 @@ def _azurite_script() -> Path:
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not package.exists() or json.loads(package.read_text())["version"] != AZURITE_VERSION:
-            _npm_install(folder, f"azurite@{AZURITE_VERSION}")
+            _npm_install(folder)
     return package.parent / json.loads(package.read_text())["bin"]["azurite-blob"]
 
 
-def _npm_install(folder: Path, package: str) -> None:
-    npm = shutil.which("npm")
-    command = [npm] if npm and shutil.which("node") else [_node(), str(_bundled_node().parent / "npm")]
-    flags = ["install", "--no-fund", "--no-audit", "--save-exact", "--prefix", str(folder), package]
-    done = subprocess.run([*command, *flags], capture_output=True, text=True, check=False)
+def _npm_install(folder: Path) -> None:
+    (folder / "package.json").write_text(json.dumps(AZURITE_PACKAGE))
+    (folder / "package-lock.json").unlink(missing_ok=True)
+    flags = ["install", "--no-fund", "--no-audit", "--prefix", str(folder)]
+    environment = {**os.environ, "PATH": f"{Path(_node()).parent}{os.pathsep}{os.environ.get('PATH', '')}"}
+    done = subprocess.run([*_npm(), *flags], capture_output=True, text=True, check=False, env=environment)
     if done.returncode:
-        raise RuntimeError(f"npm could not install {package}:\n{done.stdout}\n{done.stderr}")
+        raise RuntimeError(f"npm could not install Azurite {AZURITE_VERSION}:\n{done.stdout}\n{done.stderr}")
+
+
+def _npm() -> list[str]:
+    found = shutil.which("npm")
+    if found and shutil.which("node"):
+        return [found]
+    return [_node(), str(_bundled_node().parents[1] / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")]
 
 
 def _node() -> str:
