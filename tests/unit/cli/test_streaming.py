@@ -1,0 +1,119 @@
+"""Output comes as it is found; a closed pipe and Ctrl-C stop the reads."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.support.table_builder import TableBuilder
+from tests.unit.cli.conftest import COMMAND, environment
+
+FILES = 200_000  # and some more in the tail
+
+
+@pytest.mark.parametrize("form", [[], ["--json"], ["--columns", "path,size"]])
+def test_the_first_line_comes_long_before_the_last(large_table: Path, form: list[str]) -> None:
+    """The pipe holds 64 KiB: a command that collected first could not stop with most files unread."""
+    with started("files", large_table, "--explain", *form) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().endswith(b"\n")
+        process.stdout.close()
+        assert process.wait(60) == 0
+        assert 0 < emitted(process) < FILES / 4
+
+
+def test_head_ends_the_command_quietly(large_table: Path) -> None:
+    shell = f'set -o pipefail; {" ".join(COMMAND)} files "{large_table}" | head -n 1'
+    done = subprocess.run(
+        ["bash", "-c", shell], capture_output=True, env=environment(), timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.count(b"\n") == 1
+
+
+def test_history_ends_quietly_on_a_closed_pipe(tmp_path: Path) -> None:
+    builder = TableBuilder(tmp_path)
+    for _ in range(300):
+        builder.commit(commit_info={"operation": "x" * 1000})
+    with started("history", builder.path) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith(b"299\t")
+        process.stdout.close()
+        assert process.wait(60) == 0
+        assert read_err(process) == ""
+
+
+def test_every_file_comes_out_in_the_end(large_table: Path) -> None:
+    with started("files", large_table) as process:
+        out, err = process.communicate(timeout=120)
+    lines = out.splitlines()
+    assert (process.returncode, err) == (0, b"")
+    assert len(lines) == len(set(lines)) == ld.open(large_table).info().num_files
+
+
+@pytest.mark.parametrize("command", ["files", "explain"])
+def test_ctrl_c_during_a_scan_is_130_without_a_word(large_table: Path, command: str) -> None:
+    with started(command, large_table, "--debug") as process:
+        assert process.stderr is not None
+        assert b'"event":"scan"' in process.stderr.readline()  # it has begun
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 130
+    assert b"Traceback" not in err
+    assert out.count(b"\n") < FILES / 2
+
+
+def test_ctrl_c_ends_the_wait_for_a_store_that_stalls() -> None:
+    """The main thread waits inside the store's client, where Python cannot deliver the signal."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        options = {
+            "endpoint": f"http://127.0.0.1:{silent.getsockname()[1]}",
+            "allow_http": "true",
+            "region": "us-east-1",
+            "access_key_id": "x",
+            "secret_access_key": "y",
+        }
+        given = [f"--storage-option={key}={value}" for key, value in options.items()]
+        with started("files", "s3://bucket/table", *given) as process:
+            connection, _ = silent.accept()
+            with connection:
+                assert connection.recv(1)  # a request is under way and will never be answered
+                began = time.monotonic()
+                process.send_signal(signal.SIGINT)
+                out, err = process.communicate(timeout=60)
+                assert time.monotonic() - began < 5
+    assert (process.returncode, out, err) == (130, b"", b"")
+
+
+@contextmanager
+def started(*arguments: str | Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A command with its output on pipes; killed if a test leaves it running."""
+    command = [*COMMAND, *map(str, arguments)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=environment()
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def emitted(process: subprocess.Popen[bytes]) -> int:
+    """How many files the report on stderr counts; nothing else may stand there."""
+    text = read_err(process)
+    assert text.startswith("table ")
+    match = re.search(r"^files +([\d,]+) emitted", text, re.MULTILINE)
+    assert match is not None
+    return int(match[1].replace(",", ""))
+
+
+def read_err(process: subprocess.Popen[bytes]) -> str:
+    assert process.stderr is not None
+    return process.stderr.read().decode()
