@@ -9,6 +9,7 @@ Spec: PROTOCOL.md, "Checkpoints", "V2 Spec", "Sidecar Files".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 from urllib.parse import unquote
 
@@ -39,6 +40,7 @@ class RowRequest(msgspec.Struct, frozen=True, kw_only=True):
     keep_row_groups: RowGroupFilter | None = None
     batch_rows: int = limits.BATCH_ROWS
     row_groups_per_batch: int = limits.CHECKPOINT_ROW_GROUPS_PER_BATCH
+    read_ahead: bool = True  # off where a limit may stop the scan after a few rows
 
 
 class CheckpointReader:
@@ -62,6 +64,7 @@ class CheckpointReader:
         """Protocol and metadata, from the few row groups that hold them."""
         protocol: Protocol | None = None
         metadata: Metadata | None = None
+        self._open_footers()
         for line in self._json_actions():
             protocol, metadata = line.protocol or protocol, line.meta_data or metadata
         for part in self._top:
@@ -87,6 +90,12 @@ class CheckpointReader:
         for part in [*self._top, *(self._sidecars or ())]:
             part.close()
 
+    def _open_footers(self) -> None:
+        """Read the footers of all parts side by side: any of them may hold what is looked for."""
+        if len(self._top) > 1:
+            with ThreadPoolExecutor(limits.COMMIT_PARALLELISM, "lazydelta-footer") as pool:
+                list(pool.map(lambda part: part.metadata, self._top))
+
     def _part_rows(self, part: ParquetPart, request: RowRequest) -> Batches:
         all_groups = [g for g in range(part.metadata.num_row_groups) if part.may_have(g, "add.path")]
         kept = all_groups if request.keep_row_groups is None else request.keep_row_groups(part)
@@ -97,7 +106,7 @@ class CheckpointReader:
             self.row_groups_read += len(bunch)
             columns = _columns(part, request)
             leaves = _leaves(part, bunch, columns=columns, stats_paths=request.stats_paths)
-            for batch in part.batches(bunch, leaves, request.batch_rows):
+            for batch in part.batches(bunch, leaves, request.batch_rows, read_ahead=request.read_ahead):
                 rows = rows_from_struct(batch.column("add"), columns, self._storage.root)
                 if rows.num_rows:
                     yield rows

@@ -164,8 +164,10 @@ class ReverseCommitReader:
         return pieces(body)
 
     def _read(self, file: LogFile) -> bytes:
-        try:
-            return self._storage.get(file.name)
+        try:  # by range, because the size is known: a body that is cut short is then never taken as whole
+            return (
+                self._storage.get_range(file.name, 0, file.info.size_bytes) if file.info.size_bytes else b""
+            )
         except ObjectNotFoundError as gone:
             raise self._vanished(file) from gone
 

@@ -12,7 +12,7 @@ from collections.abc import Generator, Iterable, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lazydelta.protocol.actions import Add, DeletionVector
+from lazydelta.protocol.actions import Add, DeletionVector, check_storage_type
 from lazydelta.protocol.paths import canonical_paths
 
 # A stage of the pipeline: batches as they are pulled; closing it stops the reads below.
@@ -89,8 +89,13 @@ def rows_from_struct(adds: pa.StructArray, columns: Sequence[str], root: str) ->
 
 
 def deletion_vectors(rows: pa.RecordBatch) -> pa.StructArray | None:
-    """The deletion vectors of a batch; None where no row has one."""
-    return rows.column("deletion_vector") if "deletion_vector" in rows.schema.names else None
+    """The deletion vectors of a batch; None where no row has one. An unknown kind of one is an error."""
+    if "deletion_vector" not in rows.schema.names:
+        return None
+    vectors = rows.column("deletion_vector")
+    for kind in pc.unique(vectors.drop_null().field("storage_type")).to_pylist():
+        check_storage_type(kind, where=rows.column("path")[0].as_py())
+    return vectors
 
 
 def vector_structs(vectors: Iterable[DeletionVector | None]) -> pa.StructArray | None:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from lazydelta import limits
 from lazydelta.errors import CorruptLogError
-from lazydelta.storage import ObjectNotFoundError, RangedFile, Storage
+from lazydelta.storage import ObjectNotFoundError, ObjectTooShortError, RangedFile, Storage
 
 
 class DamagedCheckpointError(CorruptLogError):
@@ -70,7 +70,7 @@ class ParquetPart:
         return self.null_count(row_group, leaf) != row_count
 
     def batches(
-        self, row_groups: Sequence[int], columns: Sequence[str], batch_rows: int
+        self, row_groups: Sequence[int], columns: Sequence[str], batch_rows: int, *, read_ahead: bool = False
     ) -> Iterator[pa.RecordBatch]:
         """These row groups in this order, these columns (leaves or whole groups), in slices."""
         metadata = self.metadata
@@ -81,7 +81,7 @@ class ParquetPart:
         flat = [chunk for group in chunks for chunk in group]
         if sum(length for _, length in flat) <= limits.PRELOAD_BYTES_MAX:
             self._file.preload(flat)
-        else:
+        elif read_ahead:
             self._file.stream_through(flat)
         try:
             with self._damage_named():
@@ -124,5 +124,5 @@ class ParquetPart:
     def _damage_named(self) -> Iterator[None]:
         try:
             yield
-        except (pa.ArrowException, OSError, ObjectNotFoundError) as damage:
+        except (pa.ArrowException, OSError, ObjectNotFoundError, ObjectTooShortError) as damage:
             raise self.damaged(damage) from damage

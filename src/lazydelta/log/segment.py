@@ -113,10 +113,15 @@ def list_log(storage: Storage, from_version: int | None = None) -> LogListing:
     """One listing of the log, from the files of `from_version` on."""
     after = None if from_version is None else f"{from_version:020d}"
     files: list[LogFile] = []
-    for info in storage.list_from(LOG_FOLDER, after):
-        parsed = parse_log_name(info.name.rpartition("/")[2])
-        if parsed is not None:
-            files.append(LogFile(parsed, info))
+    try:
+        for info in storage.list_from(LOG_FOLDER, after):
+            parsed = parse_log_name(info.name.rpartition("/")[2])
+            if parsed is not None:
+                files.append(LogFile(parsed, info))
+    except ObjectNotFoundError as missing:
+        raise TableNotFoundError(
+            f"no Delta table here: {missing.what}", storage.root, "check the address"
+        ) from missing
     files.sort(key=lambda file: file.parsed.name)
     of_kind: dict[LogFileKind, list[LogFile]] = defaultdict(list)
     for file in files:

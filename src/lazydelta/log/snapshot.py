@@ -7,6 +7,8 @@ next older one with a longer tail serves, as long as the log still reaches it; t
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import msgspec
 
 from lazydelta.errors import CorruptLogError, VersionNotFoundError
@@ -19,8 +21,8 @@ from lazydelta.protocol.schema import StructType, parse_schema
 from lazydelta.storage import IoSnapshot, Storage
 
 
-class Snapshot(msgspec.Struct, kw_only=True):
-    """One version of one table. Everything but the bytes kept for the first scan is fixed."""
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """One version of one table."""
 
     storage: Storage
     segment: LogSegment
@@ -29,12 +31,18 @@ class Snapshot(msgspec.Struct, kw_only=True):
     fallbacks: tuple[str, ...]
     damaged: frozenset[int]
     opening: IoSnapshot
-    commits: ReverseCommitReader
+    commits_kept: dict[str, bytes]  # by name, of those read on the way; see `hand_over`
 
     @property
     def version(self) -> int:
         """The pinned version."""
         return self.segment.version
+
+    def hand_over(self) -> dict[str, bytes]:
+        """The bytes of commits that opening has read; the first scan takes them, later ones find none."""
+        kept = dict(self.commits_kept)
+        self.commits_kept.clear()
+        return kept
 
 
 def open_snapshot(
@@ -48,29 +56,25 @@ def open_snapshot(
     segment = find_segment(storage, version)
     damaged: frozenset[int] = frozenset()
     fallbacks: list[str] = []
-    commits = ReverseCommitReader(storage, parallelism)
-    while True:
-        checkpoint = None if segment.checkpoint is None else CheckpointReader(storage, segment.checkpoint)
-        try:
-            state = read_state(storage, segment, commits, checkpoint, use_compacted=use_compacted)
-            break
-        except DamagedCheckpointError as damage:
-            damaged |= {segment.floor}
-            fallbacks.append(f"checkpoint {segment.floor} is damaged ({damage.what})")
-            segment = segment_without(storage, segment, damaged, damage)
-        finally:
-            if checkpoint is not None:
-                checkpoint.close()
-    return Snapshot(
-        storage=storage,
-        segment=segment,
-        state=state,
-        schema=parse_schema(state.metadata.schema_string, storage.root),
-        fallbacks=tuple(fallbacks),
-        damaged=damaged,
-        opening=storage.counters.snapshot(),
-        commits=commits,
-    )
+    with closing(ReverseCommitReader(storage, parallelism)) as commits:
+        while True:
+            try:
+                state = _state_of(storage, segment, commits, use_compacted=use_compacted)
+                break
+            except DamagedCheckpointError as damage:
+                damaged |= {segment.floor}
+                fallbacks.append(f"checkpoint {segment.floor} is damaged ({damage.what})")
+                segment = segment_without(storage, segment, damaged, damage)
+        return Snapshot(
+            storage=storage,
+            segment=segment,
+            state=state,
+            schema=parse_schema(state.metadata.schema_string, storage.root),
+            fallbacks=tuple(fallbacks),
+            damaged=damaged,
+            opening=storage.counters.snapshot(),
+            commits_kept=commits.hand_over(),
+        )
 
 
 def segment_without(
@@ -81,3 +85,12 @@ def segment_without(
         return find_segment(storage, segment.version, damaged)
     except (CorruptLogError, VersionNotFoundError):
         raise damage from None
+
+
+def _state_of(
+    storage: Storage, segment: LogSegment, commits: ReverseCommitReader, *, use_compacted: bool
+) -> TableState:
+    if segment.checkpoint is None:
+        return read_state(storage, segment, commits, None, use_compacted=use_compacted)
+    with closing(CheckpointReader(storage, segment.checkpoint)) as checkpoint:
+        return read_state(storage, segment, commits, checkpoint, use_compacted=use_compacted)

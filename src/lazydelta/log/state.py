@@ -16,7 +16,7 @@ from lazydelta.log.commits import ReverseCommitReader, newest_first, read_commit
 from lazydelta.log.segment import LogFile, LogSegment
 from lazydelta.protocol.actions import CommitInfo, Metadata, Protocol, VersionChecksum
 from lazydelta.protocol.features import check_readable
-from lazydelta.storage import Storage
+from lazydelta.storage import ObjectNotFoundError, Storage
 
 
 class TableState(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,8 +96,16 @@ def _since(
         else:
             found.older(state.protocol, state.metadata)
     if version == segment.floor and segment.checkpoint_commit is not None:
-        own = read_commit_info(storage, segment.checkpoint_commit)
+        own = _info_if_readable(storage, segment.checkpoint_commit)
     return found, own
+
+
+def _info_if_readable(storage: Storage, commit: LogFile) -> CommitInfo | None:
+    """The commit of the checkpoint's own version is not part of the tail: its damage concerns nobody."""
+    try:
+        return read_commit_info(storage, commit)
+    except (CorruptLogError, ObjectNotFoundError):
+        return None
 
 
 def _from_tail(

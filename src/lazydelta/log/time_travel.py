@@ -55,11 +55,11 @@ def timestamp_ms(timestamp: dt.datetime | dt.date | str) -> int:
         try:
             timestamp = dt.datetime.fromisoformat(timestamp)
         except ValueError:
-            raise InvalidRequestError(
-                f"{timestamp!r} is not a time", "timestamp", "write it as 2026-02-08 or 2026-02-08T12:30:00Z"
-            ) from None
-    if not isinstance(timestamp, dt.datetime):
+            raise _not_a_time(timestamp) from None
+    if isinstance(timestamp, dt.date) and not isinstance(timestamp, dt.datetime):
         timestamp = dt.datetime.combine(timestamp, dt.time())
+    if not isinstance(timestamp, dt.datetime):
+        raise _not_a_time(timestamp)
     if timestamp.tzinfo is None:
         timestamp = timestamp.replace(tzinfo=dt.UTC)
     return int(timestamp.timestamp() * 1000)
@@ -125,6 +125,14 @@ def _contiguous(listing: LogListing, root: str) -> range:
     while oldest - 1 in listing.commits:
         oldest -= 1
     return range(oldest, newest + 1)
+
+
+def _not_a_time(value: object) -> InvalidRequestError:
+    return InvalidRequestError(
+        f"the timestamp {value!r} is not a time",
+        "timestamp",
+        "write it as 2026-02-08 or 2026-02-08T12:30:00Z",
+    )
 
 
 def _text(ms: int) -> str:

@@ -141,11 +141,14 @@ class VersionChecksum(msgspec.Struct, frozen=True, rename="camel"):
 
 def dv_id(storage_type: str, path_or_inline_dv: str, offset: int | None) -> str:
     """`u…`, `i…` or `p…`, with `@offset` where there is one: offset 0 and no offset differ."""
-    if storage_type not in DV_STORAGE_TYPES:
-        raise UnsupportedTableError(
-            f"a deletion vector has the unknown storage type {storage_type!r}",
-            path_or_inline_dv,
-            "use a newer lazydelta",
-        )
+    check_storage_type(storage_type, where=path_or_inline_dv)
     suffix = "" if offset is None else f"@{offset}"
     return f"{storage_type}{path_or_inline_dv}{suffix}"
+
+
+def check_storage_type(storage_type: str, *, where: str) -> None:
+    """Raise unless this reader knows the kind of deletion vector."""
+    if storage_type not in DV_STORAGE_TYPES:
+        raise UnsupportedTableError(
+            f"a deletion vector has the unknown storage type {storage_type!r}", where, "use a newer lazydelta"
+        )

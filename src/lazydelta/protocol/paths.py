@@ -17,6 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lazydelta.errors import CorruptLogError
+
 _ABSOLUTE = re.compile(r"^(?:(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):/|/)")
 _ESCAPE = re.compile(rb"%[0-9A-Fa-f]{2}")
 # Spellings of one store: Hadoop's names for S3 and for Azure without TLS.
@@ -26,7 +28,7 @@ _PERCENT, _COLON, _SLASH = b"%:/"
 
 def canonical_path(path: str, root: str) -> str:
     """The one spelling of a path of the log, for the table at the URI `root` (no trailing slash)."""
-    decoded = unquote(path, errors="strict") if "%" in path else path
+    decoded = _unquoted(path) if "%" in path else path
     absolute = _ABSOLUTE.match(path)
     if absolute is None:
         return decoded
@@ -75,10 +77,24 @@ def _decode_escapes(paths: pa.Array) -> pa.Array:
     found = set(_ESCAPE.findall(data.tobytes()))
     escape_count = sum(pc.sum(pc.count_substring(raw, pattern=escape)).as_py() for escape in found)
     if escape_count != pc.sum(pc.count_substring(raw, pattern=b"%")).as_py():
-        return pa.array([unquote(path, errors="strict") for path in paths.to_pylist()], pa.string())
+        return pa.array([_unquoted(path) for path in paths.to_pylist()], pa.string())
     for escape in sorted(found, key=lambda text: text == b"%25"):
         raw = pc.replace_substring(raw, pattern=escape, replacement=bytes([int(escape[1:], 16)]))
-    return raw.cast(pa.string())
+    try:
+        return raw.cast(pa.string())
+    except pa.ArrowInvalid:  # some path is not UTF-8: find it, to name it
+        return pa.array([_unquoted(path) for path in paths.to_pylist()], pa.string())
+
+
+def _unquoted(path: str) -> str:
+    try:
+        return unquote(path, errors="strict")
+    except UnicodeDecodeError as damage:
+        raise CorruptLogError(
+            f"the path {path!r} of a data file is not UTF-8 once decoded",
+            path,
+            "rename the file and its entry in the log: paths are URIs of UTF-8 text",
+        ) from damage
 
 
 @lru_cache(maxsize=64)

@@ -65,6 +65,8 @@ class RemoveSet:
 
     def absorb(self, other: RemoveSet) -> None:
         """Put every key of another set, made with the same limit, into this one."""
+        if other.size == 0:
+            return
         for mine, others in zip(self._filters, other._filters, strict=True):
             mine.absorb(others)
         for digests in other._contents():

@@ -10,6 +10,7 @@ Spec: PROTOCOL.md, "Action Reconciliation".
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import closing
 
@@ -78,13 +79,14 @@ def _canonical(replay: Replay, mask: RemoveSet, *, newest: int) -> Batches:
     rest = [file for file in replay.tail if (file.parsed.until or file.version) <= newest]
     for part in replay.commits.slices(rest, keep=True):
         replay.tripwire.watch(part.others, part.version)
+        replay.tally.commits.add(part.version)
         mask.remember(_add_keys(replay, part)[1])
         mask.remember(_remove_keys(part, replay.storage.root))
         _note_set(replay, mask)
     yield from _checkpoint_rows(replay, replay.segment, mask)
     with closing(RemoveSet(replay.config.remove_set_memory_limit)) as seen:
-        calm = msgspec.structs.replace(replay, tripwire=FeatureTripwire())
-        yield from _walk_tail(calm, replay.tail, seen, newest=newest)
+        again = msgspec.structs.replace(replay, tripwire=FeatureTripwire())  # watched once already
+        yield from _walk_tail(again, replay.tail, seen, newest=newest, may_trip=False)
 
 
 def _walk_tail(
@@ -93,14 +95,14 @@ def _walk_tail(
     seen: RemoveSet,
     *,
     newest: int | None = None,
+    may_trip: bool = True,
     demand: Demand = lambda: None,
 ) -> TailWalk:
     """Live adds of these files, newest first; adds of versions above `newest` only shadow."""
     decider = _CommitDecider(replay, seen)
     for part in replay.commits.slices(files, demand=demand):
-        if part.is_first:
-            replay.tally.commits_read += 1
-        tripped = replay.tripwire.watch(part.others, part.version)
+        replay.tally.commits.add(part.version)
+        tripped = replay.tripwire.watch(_noteworthy(replay, part), part.version) and may_trip
         if tripped and part.is_first:
             return part.version
         rows = decider.live_rows(part)
@@ -131,7 +133,7 @@ def _checkpoint_rows(replay: Replay, segment: LogSegment, mask: RemoveSet) -> Ba
             )
             replay.tally.fallbacks.append(reason)
     between = [file for file in reversed(older.commits) if file.version <= segment.floor]
-    yield from _walk_tail(replay, between, mask)
+    yield from _walk_tail(replay, between, mask, may_trip=False)
     deeper = msgspec.structs.replace(replay, damaged=replay.damaged | {segment.floor})
     yield from _checkpoint_rows(deeper, older, mask)
 
@@ -190,6 +192,15 @@ class _CommitDecider:
                 staged.close()
             self._staged = []
         _note_set(self._replay, self._seen)
+
+
+def _noteworthy(replay: Replay, part: CommitSlice) -> Counter[str]:
+    """The other actions of a slice; a strict scan counts deletion vectors among them."""
+    if not replay.config.strict:
+        return part.others
+    vectors = [action.deletion_vector for action in part.adds]
+    vectors.extend(action.deletion_vector for action in part.removes)
+    return part.others + Counter(deletionVector=sum(vector is not None for vector in vectors))
 
 
 def _first_of_each(part: CommitSlice, adds: FileKeys, removes: FileKeys) -> Mask:

@@ -83,7 +83,7 @@ class ScanTally(msgspec.Struct, kw_only=True):
     started: float = msgspec.field(default_factory=time.perf_counter)
     strategy: str = ""
     reason: str = ""
-    commits_read: int = 0
+    commits: set[int] = msgspec.field(default_factory=set)  # read so far, each counted once
     row_groups_read: int = 0
     row_groups_skipped: int = 0
     files_emitted: int = 0

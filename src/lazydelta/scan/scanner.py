@@ -61,7 +61,7 @@ class FileScan:
         tally.fallbacks.extend(snapshot.fallbacks)
         storage = snapshot.storage.scoped(deadline=Deadline.after(config.scan_timeout_seconds))
         tripwire = FeatureTripwire(strict=config.strict)
-        kept = snapshot.commits.hand_over()
+        kept = snapshot.hand_over()
         log_event(
             "scan", table=storage.root, version=snapshot.version, strategy=strategy.value, reason=reason
         )
@@ -112,6 +112,7 @@ class FileScan:
             keep_row_groups=None if predicate is None else lambda part: matching_row_groups(part, predicate),
             batch_rows=self.config.batch_size,
             row_groups_per_batch=1 if is_limited else self.config.checkpoint_row_groups_per_batch,
+            read_ahead=not is_limited,
         )
 
     def _check_floor(self) -> None:
@@ -159,7 +160,7 @@ class FileScan:
             is_finished=tally.is_finished,
             state_source=self.snapshot.state.source,
             commits_total=len(segment.commits),
-            commits_read=tally.commits_read,
+            commits_read=len(tally.commits),
             row_groups_read=tally.row_groups_read,
             row_groups_skipped=tally.row_groups_skipped,
             files_emitted=tally.files_emitted,
@@ -196,8 +197,8 @@ def _commits_needed(limit: int | None, tally: ScanTally) -> int | None:
     if limit is None:
         return None
     if tally.files_emitted == 0:
-        return max(1, 2 * tally.commits_read)
-    return math.ceil((limit - tally.files_emitted) * tally.commits_read / tally.files_emitted)
+        return max(1, 2 * len(tally.commits))
+    return math.ceil((limit - tally.files_emitted) * len(tally.commits) / tally.files_emitted)
 
 
 def _bound(snapshot: Snapshot, config: LazyScanConfig) -> BoundPredicate | None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lazydelta.log.file_rows import STATS_PARSED, Batches
 from lazydelta.log.parquet_part import ParquetPart
@@ -76,7 +77,7 @@ def _facts(
         row_count=rows.num_rows,
         partition_values=partitions,
         statistics=statistics,
-        dv_cardinality=None if vectors is None else vectors.field("cardinality"),
+        dv_cardinality=None if vectors is None else pc.struct_field(vectors, "cardinality"),
     )
 
 

@@ -1,7 +1,8 @@
 """One table of verdicts: what each action of a commit means for a lazy scan.
 
-Unknown actions are ignored, as the protocol asks, and counted. A strict scan trips on everything but add
-and remove and continues in the canonical order. What a reader cannot honour (an unknown reader feature,
+Unknown actions are ignored, as the protocol asks, and counted. A strict scan trips on everything but add,
+remove and commitInfo (which stands in nearly every commit), on deletion vectors too, and continues in the
+canonical order. What a reader cannot honour (an unknown reader feature,
 an unknown kind of deletion vector) is an error and is raised where it is met, not here.
 Spec: PROTOCOL.md, "Actions".
 """
@@ -32,7 +33,11 @@ VERDICTS = {
     "domainMetadata": Verdict.NO_EFFECT,
     "checkpointMetadata": Verdict.NO_EFFECT,
     "sidecar": Verdict.NO_EFFECT,
+    "deletionVector": Verdict.FILES,  # inside an add or remove: part of the file's key
 }
+
+
+_NEVER_TRIP = frozenset({"add", "remove", "commitInfo"})
 
 
 class FeatureTripwire:
@@ -49,6 +54,6 @@ class FeatureTripwire:
             verdict = VERDICTS.get(name, Verdict.UNKNOWN)
             if verdict is Verdict.UNKNOWN:
                 self.unknown[name] += count
-            if self._strict and verdict is not Verdict.FILES and self.tripped is None:
+            if self._strict and name not in _NEVER_TRIP and self.tripped is None:
                 self.tripped = f"strict: commit {version} has the action {name}"
         return self.tripped is not None

@@ -2,7 +2,7 @@
 
 from lazydelta.storage.counters import IoCounters, IoSnapshot
 from lazydelta.storage.deadline import Deadline
-from lazydelta.storage.interface import ObjectInfo, ObjectNotFoundError, Storage
+from lazydelta.storage.interface import ObjectInfo, ObjectNotFoundError, ObjectTooShortError, Storage
 from lazydelta.storage.opening import open_storage
 from lazydelta.storage.ranged_file import RangedFile
 
@@ -12,6 +12,7 @@ __all__ = [
     "IoSnapshot",
     "ObjectInfo",
     "ObjectNotFoundError",
+    "ObjectTooShortError",
     "RangedFile",
     "Storage",
     "open_storage",

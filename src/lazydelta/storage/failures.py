@@ -20,7 +20,7 @@ from obstore.exceptions import (
 
 from lazydelta.errors import AccessDeniedError, LazyDeltaError, StorageError
 from lazydelta.storage.connect import credential_options
-from lazydelta.storage.interface import ObjectNotFoundError
+from lazydelta.storage.interface import ObjectNotFoundError, past_end
 from lazydelta.storage.retry import TransientError
 
 FAILURES = (BaseError, OSError, ValueError)
@@ -56,15 +56,6 @@ def replaced(where: str) -> StorageError:
         "the object was replaced while it was being read",
         where,
         "read again; objects of a Delta log must never change, so check who writes there",
-    )
-
-
-def past_end(where: str) -> StorageError:
-    """The object is shorter than the range that was asked for."""
-    return StorageError(
-        "the object is shorter than the bytes asked for",
-        where,
-        "the file was cut or replaced after it was listed; read again, or restore the file",
     )
 
 

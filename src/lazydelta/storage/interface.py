@@ -30,6 +30,10 @@ class ObjectNotFoundError(StorageError):
     """The object is not there. The log room turns it into what it means for the table."""
 
 
+class ObjectTooShortError(StorageError):
+    """The object ends before the bytes asked for: it was cut or replaced after it was listed."""
+
+
 class Storage(Protocol):
     """One table's root in one store."""
 
@@ -76,3 +80,12 @@ class Storage(Protocol):
         After `deadline` every request of the scoped storage is a `StorageError` that says so.
         """
         ...
+
+
+def past_end(where: str) -> ObjectTooShortError:
+    """The error for a range that reaches past the end of its object."""
+    return ObjectTooShortError(
+        "the object is shorter than the bytes asked for",
+        where,
+        "the file was cut or replaced after it was listed; read again, or restore the file",
+    )

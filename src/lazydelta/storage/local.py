@@ -17,7 +17,7 @@ from pathlib import Path
 from lazydelta.errors import AccessDeniedError, StorageError
 from lazydelta.storage.counters import IoCounters, IoTicket
 from lazydelta.storage.deadline import NEVER, Deadline
-from lazydelta.storage.interface import ObjectInfo, ObjectNotFoundError
+from lazydelta.storage.interface import ObjectInfo, ObjectNotFoundError, past_end
 from lazydelta.storage.names import checked_name, uri_of
 from lazydelta.storage.ranges import coalesce, cut
 
@@ -107,7 +107,7 @@ class LocalStorage:
                 self._counters.finish(ticket, bytes_read=len(bodies[at]) if bodies else 0)
         for span, body in zip(spans, bodies, strict=True):
             if len(body) != span.end - span.start:
-                raise _past_end(uri_of(self._root, name))
+                raise past_end(uri_of(self._root, name))
         return cut(ranges, spans, bodies)
 
     def get_stream(self, name: str, chunk_bytes: int) -> Iterator[bytes]:
@@ -208,12 +208,4 @@ def _failure(error: OSError, where: str) -> StorageError:
         )
     return StorageError(
         f"the file system failed: {error.strerror}", where, "check the disk or the mount, then try again"
-    )
-
-
-def _past_end(where: str) -> StorageError:
-    return StorageError(
-        "the object is shorter than the bytes asked for",
-        where,
-        "the file was cut or replaced after it was listed; read again, or restore the file",
     )

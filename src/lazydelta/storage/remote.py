@@ -19,8 +19,8 @@ from lazydelta import limits
 from lazydelta.storage.background import pool
 from lazydelta.storage.counters import IoCounters, IoTicket
 from lazydelta.storage.deadline import NEVER, Deadline
-from lazydelta.storage.failures import FAILURES, judge, past_end, replaced
-from lazydelta.storage.interface import ObjectInfo
+from lazydelta.storage.failures import FAILURES, judge, replaced
+from lazydelta.storage.interface import ObjectInfo, past_end
 from lazydelta.storage.names import checked_name, uri_of
 from lazydelta.storage.ranges import coalesce, cut
 from lazydelta.storage.remote_listing import ListingPlan, pages
