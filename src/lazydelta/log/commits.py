@@ -29,7 +29,7 @@ from lazydelta.log.lines import (
 from lazydelta.log.segment import LogFile, LogSegment
 from lazydelta.protocol.actions import ActionLine, Add, CommitInfo, Metadata, Protocol, Remove
 from lazydelta.protocol.names import LogFileKind
-from lazydelta.storage import ObjectNotFoundError, Storage
+from lazydelta.storage import ObjectNotFoundError, Storage, past_end
 
 Result = TypeVar("Result")
 _OTHER_FIELDS = {
@@ -164,12 +164,13 @@ class ReverseCommitReader:
         return pieces(body)
 
     def _read(self, file: LogFile) -> bytes:
-        try:  # by range, because the size is known: a body that is cut short is then never taken as whole
-            return (
-                self._storage.get_range(file.name, 0, file.info.size_bytes) if file.info.size_bytes else b""
-            )
+        try:
+            body = self._storage.get(file.name)
         except ObjectNotFoundError as gone:
             raise self._vanished(file) from gone
+        if len(body) < file.info.size_bytes:
+            raise past_end(self._where(file))
+        return body
 
     def _stream(self, file: LogFile) -> Iterator[bytes]:
         try:

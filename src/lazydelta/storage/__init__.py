@@ -2,7 +2,13 @@
 
 from lazydelta.storage.counters import IoCounters, IoSnapshot
 from lazydelta.storage.deadline import Deadline
-from lazydelta.storage.interface import ObjectInfo, ObjectNotFoundError, ObjectTooShortError, Storage
+from lazydelta.storage.interface import (
+    ObjectInfo,
+    ObjectNotFoundError,
+    ObjectTooShortError,
+    Storage,
+    past_end,
+)
 from lazydelta.storage.opening import open_storage
 from lazydelta.storage.ranged_file import RangedFile
 
@@ -16,4 +22,5 @@ __all__ = [
     "RangedFile",
     "Storage",
     "open_storage",
+    "past_end",
 ]
