@@ -15,6 +15,8 @@ import pytest
 from tests.support.table_builder import TableBuilder
 from tests.unit.cli.conftest import COMMAND, environment
 
+import lazydelta as ld
+
 FILES = 200_000  # and some more in the tail
 
 
