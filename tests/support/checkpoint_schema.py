@@ -235,7 +235,7 @@ _FROM_TEXT: dict[str, Callable[[Any], Any]] = {
 def _maps_as_pairs(body: Action) -> Action:
     row = dict(body)
     for key in ("partitionValues", "tags", "configuration"):
-        if row.get(key) is not None:
+        if isinstance(row.get(key), dict):  # the configuration of a domain is text
             row[key] = list(row[key].items())
     if "format" in row:
         row["format"] = {"provider": row["format"]["provider"], "options": []}

@@ -287,20 +287,22 @@ def _add(change: FileChange, path: str, vector: Action | None) -> Action:
     return add(
         path,
         partition=dict(zip(PARTITION_COLUMNS, change.partition, strict=True)),
-        stats=_stats(change.rows, change.stats),
+        stats=_stats(change.rows, change.stats, deleted=0 if vector is None else vector["cardinality"]),
         size=change.size,
         deletion_vector=vector,
         tags={"rows": json.dumps(change.rows)},
     )
 
 
-def _stats(rows: Sequence[Sequence[Any]], form: str) -> dict[str, Any] | str | None:
+def _stats(rows: Sequence[Sequence[Any]], form: str, *, deleted: int) -> dict[str, Any] | str | None:
+    # `rows` are what a reader sees; numRecords counts deleted rows too, tight bounds and null counts do not.
+    records = len(rows) + deleted
     if form == "none":
         return None
     if form == "unparseable":
         return '{"numRecords":'
     if form == "count only":
-        return actions.stats(len(rows))
+        return actions.stats(records)
     names = ("value", "count", "device_id")
     columns = {name: [row[at] for row in rows if row[at] is not None] for at, name in enumerate(names)}
     low = {name: _jsonable(min(values, key=_rank)) for name, values in columns.items() if values}
@@ -309,8 +311,8 @@ def _stats(rows: Sequence[Sequence[Any]], form: str) -> dict[str, Any] | str | N
     if form == "wide":
         # After rows were deleted the bounds still bound, and a count between 0 and all says nothing.
         low |= {"count": -100} if "count" in low else {}
-        return actions.stats(len(rows), low=low, high=high, nulls=nulls, tight_bounds=False)
-    return actions.stats(len(rows), low=low, high=high, nulls=nulls)
+        return actions.stats(records, low=low, high=high, nulls=nulls, tight_bounds=False)
+    return actions.stats(records, low=low, high=high, nulls=nulls)
 
 
 def _rank(value: Any) -> Any:
