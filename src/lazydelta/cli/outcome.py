@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ import msgspec
 import typer
 
 from lazydelta.cli.prompt_exit import EXIT_INTERRUPTED, leave_soon
+from lazydelta.cli.streams import stop_writing
 from lazydelta.cli.text import one_line
 from lazydelta.errors import LazyDeltaError
 from lazydelta.telemetry import LOGGER
@@ -35,7 +35,7 @@ def outcome() -> Iterator[None]:
         print(error_text(error), file=sys.stderr)
         raise typer.Exit(error.exit_code) from None
     except BrokenPipeError:
-        _write_nowhere()
+        stop_writing()
         leave_soon(EXIT_CLOSED_PIPE)
         raise typer.Exit(EXIT_CLOSED_PIPE) from None
     except KeyboardInterrupt:
@@ -72,10 +72,3 @@ class _JsonLines(logging.Formatter):
         event = getattr(record, "event", None) or record.getMessage()
         line = {"time": when, "event": event, **getattr(record, "fields", {})}
         return msgspec.json.encode(line, enc_hook=str).decode()
-
-
-def _write_nowhere() -> None:
-    """What is still buffered for the closed pipe goes to the null device when the interpreter flushes."""
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, sys.stdout.fileno())
-    os.close(null)

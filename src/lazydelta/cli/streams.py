@@ -8,11 +8,14 @@ moves the rest of its line to the right, and the last column is free.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING
 
 import msgspec
+
+from lazydelta.errors import LazyDeltaError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,6 +43,13 @@ def terminal() -> Console:
     from rich.console import Console
 
     return Console(file=sys.stdout, highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+
+def stop_writing() -> None:
+    """What is still buffered for stdout goes to the null device when the interpreter flushes."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)
 
 
 class AlignedRows:
@@ -79,5 +89,12 @@ class AlignedRows:
 
 
 def _write(data: bytes) -> None:
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
+    try:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as problem:
+        stop_writing()
+        what = f"the output cannot be written: {problem.strerror}"
+        raise LazyDeltaError(what, "stdout", "make room, or write elsewhere") from problem

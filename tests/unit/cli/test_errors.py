@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.server
 import socket
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.support.actions import protocol
 from tests.support.table_builder import TableBuilder
-from tests.unit.cli.conftest import Ended, Run
+from tests.unit.cli.conftest import COMMAND, Ended, Run, environment
 
 SECRET = "c2VjcmV0LXNlY3JldC1zZWNyZXQ="
 
@@ -148,6 +149,16 @@ def test_a_bug_keeps_its_traceback(run: Run, table: TableBuilder, tmp_path: Path
     assert ended.exit_code == 1
     assert "Traceback" in ended.err
     assert "ZeroDivisionError: a bug" in ended.err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_is_an_error_and_not_a_bug(table: TableBuilder) -> None:
+    with Path("/dev/full").open("wb") as full:
+        command = [*COMMAND, "files", str(table.path)]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, env=environment(), check=False)
+    ended = Ended(done.returncode, "", done.stderr.decode())
+    assert ended.exit_code == 1
+    assert told(ended)[:2] == ["the output cannot be written: No space left on device", "stdout"]
 
 
 @pytest.fixture
