@@ -34,7 +34,7 @@ class RemoveSet:
         self.size = 0  # keys put in; one put in twice may count twice
         self._memory_limit = memory_limit
         # Two filters: one that stays in the processor's cache while the set is small, one for later.
-        self._filters = [_KeyFilter(_SMALL_FILTER_BYTES), _KeyFilter(memory_limit // 4)]
+        self._filters = [_KeyFilter(_SMALL_FILTER_BYTES), _KeyFilter(memory_limit // 16)]
         self._recent: list[Digests] = []
         self._recent_size = 0
         self._runs: list[Digests] = []  # sorted, each at least twice as long as the next

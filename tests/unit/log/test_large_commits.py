@@ -1,0 +1,57 @@
+"""A commit of any size takes the memory of one slice, and is still one commit."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from tests.support.table_builder import TableBuilder
+
+import lazydelta as ld
+from lazydelta import limits
+
+
+def big_commit(table: TableBuilder, adds: int, *, removes_first: list[str] | None = None) -> None:
+    """Append a commit larger than what is held whole, its removes before its adds."""
+    version = table.version + 1
+    with (table.log / f"{version:020d}.json").open("w") as file:
+        for path in removes_first or []:
+            file.write(json.dumps({"remove": {"path": path, "dataChange": True}}) + "\n")
+        stats = json.dumps({"numRecords": 1, "minValues": {"value": 1.0}, "maxValues": {"value": 2.0}})
+        for number in range(adds):
+            body = {"path": f"big-{number:07d}", "size": 1, "modificationTime": 1, "dataChange": True}
+            file.write(
+                json.dumps({"add": {**body, "partitionValues": {"date": None}, "stats": stats}}) + "\n"
+            )
+
+
+@pytest.mark.parametrize("strategy", ["reverse", "forward"])
+def test_a_commit_larger_than_memory_allows_is_read_in_slices(tmp_path: Path, strategy: str) -> None:
+    table = TableBuilder(tmp_path).commit(["old", "gone"]).checkpoint()
+    big_commit(table, 40_000, removes_first=["gone"])
+    assert (table.log / f"{1:020d}.json").stat().st_size > limits.COMMIT_WHOLE_BYTES_MAX
+    scan = ld.open(str(tmp_path)).scan(strategy=strategy)
+    tracemalloc.start()
+    try:
+        paths = set()
+        for batch in scan.file_batches(["path"]):
+            assert batch.num_rows <= limits.BATCH_ROWS
+            paths.update(batch.column("path").to_pylist())
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert paths == {"old", *(f"big-{n:07d}" for n in range(40_000))}
+    # The set of paths above is the larger part of this.
+    assert peak < 40 * limits.MIB
+
+
+def test_a_key_that_a_long_commit_names_twice_comes_once(tmp_path: Path) -> None:
+    table = TableBuilder(tmp_path).commit(["old"]).checkpoint()
+    big_commit(table, 30_000, removes_first=["big-0029999", "old"])
+    with (table.log / f"{1:020d}.json").open("a") as file:  # the same add once more, many slices later
+        file.write(json.dumps({"add": {"path": "big-0000000", "size": 1, "partitionValues": {}}}) + "\n")
+    paths = [file.path for file in ld.open(str(tmp_path)).scan(strategy="reverse").files()]
+    assert len(paths) == len(set(paths)) == 30_000  # a remove in the same commit shadows no add
+    assert "old" not in paths
