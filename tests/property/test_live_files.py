@@ -37,7 +37,7 @@ strategies = st.sampled_from(STRATEGIES)
 
 @given(histories(), knobs)
 def test_reverse_forward_and_auto_give_the_live_files_of_the_eager_twin(
-    history: History, knobs: dict[str, int]
+    history: History, knobs: dict[str, Any]
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         build(history, Path(folder))
@@ -70,7 +70,7 @@ def test_delta_rs_sees_the_same_files(history: History, strategy: str) -> None:
 
 @given(histories(), strategies, st.integers(0, 12), knobs)
 def test_a_limit_gives_that_many_live_files_and_none_twice(
-    history: History, strategy: str, limit: int, knobs: dict[str, int]
+    history: History, strategy: str, limit: int, knobs: dict[str, Any]
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         build(history, Path(folder))
@@ -83,7 +83,7 @@ def test_a_limit_gives_that_many_live_files_and_none_twice(
 
 @given(histories(), table_predicates(), strategies, knobs)
 def test_a_predicate_never_drops_a_file_with_a_matching_row(
-    history: History, predicate: Predicate, strategy: str, knobs: dict[str, int]
+    history: History, predicate: Predicate, strategy: str, knobs: dict[str, Any]
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         build(history, Path(folder))
@@ -102,7 +102,7 @@ def test_a_predicate_never_drops_a_file_with_a_matching_row(
 
 @given(histories(), table_predicates(), knobs)
 def test_every_strategy_keeps_the_same_files_for_a_predicate(
-    history: History, predicate: Predicate, knobs: dict[str, int]
+    history: History, predicate: Predicate, knobs: dict[str, Any]
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         build(history, Path(folder))
@@ -115,7 +115,7 @@ def test_every_strategy_keeps_the_same_files_for_a_predicate(
 
 @given(histories(), st.integers(0, 5), strategies, knobs)
 def test_a_scan_abandoned_half_way_leaves_the_next_one_whole(
-    history: History, taken: int, strategy: str, knobs: dict[str, int]
+    history: History, taken: int, strategy: str, knobs: dict[str, Any]
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         build(history, Path(folder))

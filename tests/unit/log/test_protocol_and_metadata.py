@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support import actions
@@ -80,7 +81,8 @@ def test_rule_4_a_crc_below_the_checkpoint_does_not_count(tmp_path: Path) -> Non
 def test_rule_4_a_log_without_protocol_or_metadata_is_an_error_that_names_it(
     tmp_path: Path, missing: str, place: str
 ) -> None:
-    table = TableBuilder(tmp_path).commit(["a"], **{missing: None})
+    without: dict[str, Any] = {missing: None}
+    table = TableBuilder(tmp_path).commit(["a"], **without)
     if place == "checkpoint" and missing == "protocol":
         table.checkpoint().commit(["b"]).clean_up(before=1)
     else:

@@ -40,12 +40,12 @@ def test_rule_15_a_moment_means_the_last_commit_at_or_before_it(tmp_path: Path) 
 def test_rule_15_a_moment_may_be_text_or_a_datetime(tmp_path: Path, spelled: str) -> None:
     table = TableBuilder(tmp_path).commit(["a"]).commit(["b"]).commit(["c"])
     when = moment(FIRST_COMMIT_MS + COMMIT_STEP_MS)
-    given: object = {
+    spellings: dict[str, datetime | str] = {
         "iso": when.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "iso with zone": when.astimezone().isoformat(),
         "datetime": when,
-    }[spelled]
-    opened = ld.open(str(tmp_path), timestamp=given)
+    }
+    opened = ld.open(str(tmp_path), timestamp=spellings[spelled])
     assert opened.version == 1
     assert set(keys(opened.scan().files())) == table.live(1)
 

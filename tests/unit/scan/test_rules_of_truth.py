@@ -74,9 +74,11 @@ def test_rule_1_identity_files_that_differ_in_their_deletion_vector_are_two(
     table.commit(removes=[remove("a", deletion_vector=dead)])
     files = list(ld.open(str(tmp_path)).scan(strategy=strategy).files())
     assert keys(files) == list(replay(tmp_path).live)
-    assert files[0].deletion_vector.offset == live.get("offset")
-    assert files[0].deletion_vector.storage_type == live["storageType"]
-    assert files[0].deletion_vector.path_or_inline_dv == live["pathOrInlineDv"]
+    vector = files[0].deletion_vector
+    assert vector is not None
+    assert vector.offset == live.get("offset")
+    assert vector.storage_type == live["storageType"]
+    assert vector.path_or_inline_dv == live["pathOrInlineDv"]
 
 
 @EVERY_STRATEGY

@@ -87,7 +87,7 @@ def test_rule_9_nulls_are_neither_equal_nor_unequal(tmp_path: Path, form: str) -
 def test_rule_9_wide_bounds_still_bound_but_their_null_count_is_only_half_heard(
     tmp_path: Path, form: str
 ) -> None:
-    bounds = {
+    bounds: dict[str, Any] = {
         "low": {"value": 1.0},
         "high": {"value": 5.0},
         "tight_bounds": False,
@@ -175,8 +175,7 @@ def test_rule_9_a_decimal_that_went_through_a_double_is_widened(tmp_path: Path, 
 @STATS_FORMS
 def test_rule_9_floats_are_compared_as_float32(tmp_path: Path, form: str) -> None:
     # 0.1 as float32 is greater than 0.1 as double.
-    bounds = {"low": {"value": 0.1}, "high": {"value": 0.1}}
-    folder = one_file(tmp_path, form, kind="float", **bounds)
+    folder = one_file(tmp_path, form, kind="float", low={"value": 0.1}, high={"value": 0.1})
     assert keeps(folder, "value = 0.1")
 
 
