@@ -7,7 +7,7 @@ CACHE := $(CURDIR)/.cache
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export LAZYDELTA_CACHE := $(CACHE)
 
-.PHONY: help venv lint types imports test unit demo bench bench-full lock clean
+.PHONY: help venv lint unit test demo bench bench-full docs-reference lock clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -36,6 +36,11 @@ unit: venv ## The fast tests: no Spark, no servers.
 
 test: java lint ## Everything: lint, types, imports, all tests with their real servers.
 	$(BIN)/pytest
+
+docs-reference: venv ## Write the generated pages of docs/reference anew.
+	$(BIN)/python docs/generate_reference.py
+
+-include bench/targets.mk
 
 lock: venv ## Write requirements/dev.lock anew from pyproject.toml.
 	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --universal --generate-hashes \
