@@ -1,0 +1,218 @@
+"""The documents stay true: their examples run and print what they say, their links and numbers hold.
+
+Why: an example that drifts is worse than none. Contract: every Python block of the README runs in a folder
+that holds the generated table `events`, and prints the text block below it; every console command prints the
+lines below it. Milliseconds, overlap of requests and the folder's name are left out of the comparison.
+`python -m tests.test_readme` writes the README's outputs anew.
+"""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lazydelta as ld
+from lazydelta import limits
+from lazydelta.settings import OPTIONS, build_settings
+from lazydelta.storage import open_storage
+
+ROOT = Path(__file__).resolve().parents[1]
+README = ROOT / "README.md"
+PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FENCE = re.compile(r"^(?P<mark><!-- not run: .*? -->\n)?```(?P<kind>\w+)\n(?P<body>.*?)^```$", re.M | re.S)
+LINK = re.compile(r"\[[^\]]+\]\((?!\w+:)([^)#]+)(?:#[^)]*)?\)")
+GENERATE = re.compile(r"^\$ python -m bench\.generate (.+)$", re.M)
+FOLDER = re.compile(r"file://\S*/events")
+VARIES = re.compile(r"[\d,.]+ (ms|one after the other)")
+RUN_ELSEWHERE = ("make ", "python -m pip ", "python -m bench.generate ")
+
+
+def blocks(kind: str, *, is_run: bool = True, page: Path = README) -> list[re.Match[str]]:
+    """The fenced blocks of one kind, those that are run or those that are not."""
+    found = FENCE.finditer(page.read_text("utf-8"))
+    return [block for block in found if block["kind"] == kind and is_run == (block["mark"] is None)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return with_table(tmp_path_factory.mktemp("readme"))
+
+
+def test_the_readmes_python_prints_what_it_says(folder: Path) -> None:
+    for block, said in python_and_output():
+        assert comparable(run_python(block, folder)) == comparable(said), f"README says otherwise:\n{block}"
+
+
+def test_the_readmes_commands_print_what_they_say(folder: Path) -> None:
+    for command, said in commands_and_output():
+        told = comparable(run_command(command, folder))
+        assert told.startswith(comparable(said)) and said, f"README says otherwise:\n{command}\n{told}"
+
+
+def test_python_of_the_other_pages_runs(folder: Path) -> None:
+    for page in PAGES[1:]:
+        for block in blocks("python", page=page):
+            run_python(block["body"], folder)
+
+
+def test_the_first_screen_keeps_its_order() -> None:
+    text = README.read_text("utf-8")
+    parts = (
+        "lazydelta streams",
+        "pip install",
+        "import lazydelta",
+        "$ lazydelta files",
+        "What it does not do",
+    )
+    assert [text.index(part) for part in parts] == sorted(text.index(part) for part in parts)
+    first = blocks("python")[0]["body"]
+    assert len([line for line in first.splitlines() if line]) == 6
+
+
+def test_storage_options_in_the_readme_make_a_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = []
+
+    def open_only(url: str, *, storage_options: Mapping[str, str]) -> None:
+        opened.append(open_storage(url, build_settings(storage_options, environment={})).root)
+
+    monkeypatch.setattr(ld, "open", open_only)
+    for block in blocks("python", is_run=False):
+        exec(compile(block["body"].replace("…", "c2VjcmV0"), str(README), "exec"), {})
+    assert {root.partition(":")[0] for root in opened} == {"abfss", "s3"}
+
+
+def test_the_example_of_a_test_is_one_that_passes(tmp_path: Path) -> None:
+    (block,) = blocks("python", is_run=False, page=ROOT / "CONTRIBUTING.md")
+    names: dict[str, Any] = {}
+    exec(compile(block["body"], "CONTRIBUTING.md", "exec"), names)
+    names["test_a_removed_file_is_not_listed"](tmp_path)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    targets = LINK.findall(FENCE.sub("", page.read_text("utf-8")))
+    assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+def test_the_page_of_limits_agrees_with_the_module() -> None:
+    told = {}
+    for line in (ROOT / "docs" / "limits.md").read_text("utf-8").splitlines():
+        cells = [cell.strip() for cell in line.split("|")[1:-1]]
+        if len(cells) == 4 and cells[0].startswith("`"):
+            told[cells[0].strip("`")] = number(cells[1])
+            assert not cells[3] or cells[3].strip("`") in OPTIONS
+    units = {"KIB", "MIB"}
+    assert told == {
+        name: value for name, value in vars(limits).items() if name.isupper() and name not in units
+    }
+
+
+def python_and_output() -> Iterator[tuple[str, str]]:
+    """Each Python block that is run, with the text block that follows it."""
+    text = README.read_text("utf-8")
+    for block in blocks("python"):
+        following = FENCE.match(text, block.end() + 2)
+        assert following is not None and following["kind"] == "text", f"no output below:\n{block['body']}"
+        yield block["body"], following["body"]
+
+
+def commands_and_output() -> Iterator[tuple[str, str]]:
+    """Each command that is run here, with the lines below it."""
+    for block in blocks("console"):
+        for part in re.split(r"^\$ ", block["body"], flags=re.M)[1:]:
+            command, _, said = part.partition("\n")
+            if not command.startswith(RUN_ELSEWHERE):
+                yield command, said
+
+
+def with_table(place: Path) -> Path:
+    """The folder with the table that the README tells how to make."""
+    found = GENERATE.search(README.read_text("utf-8"))
+    assert found is not None
+    command = [sys.executable, "-m", "bench.generate", *shlex.split(found[1])]
+    subprocess.run(command, cwd=place, env=environment(), check=True, capture_output=True)
+    return place
+
+
+def run_python(source: str, place: Path) -> str:
+    """What a program prints."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", source],
+        cwd=place, env=environment(), check=False, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def run_command(command: str, place: Path) -> str:
+    """What a command shows on a terminal."""
+    words = shlex.split(command)
+    assert words[0] == "lazydelta", command
+    master, slave = pty.openpty()
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "lazydelta.cli", *words[1:]],
+            cwd=place, env=environment(), stdout=slave, stderr=slave,
+        )  # fmt: skip
+        os.close(slave)
+        shown = b"".join(iter(lambda: _read(master), b""))
+        process.wait(timeout=60)
+    finally:
+        os.close(master)
+    return shown.decode().replace("\r\n", "\n")
+
+
+def environment() -> dict[str, str]:
+    """This process's own, with the repository's modules and a plain terminal."""
+    return {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "dumb", "COLUMNS": "200"}
+
+
+def comparable(text: str) -> str:
+    """The text without what differs from run to run."""
+    return VARIES.sub(r"… \1", nameless(text))
+
+
+def nameless(text: str) -> str:
+    """The text without the folder that the table happened to be in."""
+    return FOLDER.sub("file:///data/events", text)
+
+
+def number(text: str) -> float:
+    """`256 KiB` as a number."""
+    value, _, unit = text.partition(" ")
+    return float(value) * {"": 1, "KiB": limits.KIB, "MiB": limits.MIB}[unit]
+
+
+def rewrite() -> None:
+    """Put today's outputs into the README."""
+    with tempfile.TemporaryDirectory() as name:
+        place = with_table(Path(name))
+        text = README.read_text("utf-8")
+        for source, said in list(python_and_output()):
+            fresh = nameless(run_python(source, place))
+            text = text.replace(f"{source}```\n\n```text\n{said}```", f"{source}```\n\n```text\n{fresh}```")
+        for command, said in list(commands_and_output()):
+            fresh = nameless(run_command(command, place))
+            text = text.replace(f"$ {command}\n{said}", f"$ {command}\n{fresh}")
+        README.write_text(text, "utf-8")
+
+
+def _read(descriptor: int) -> Any:
+    try:
+        return os.read(descriptor, 1 << 16)
+    except OSError:  # Linux says so when the other end of a terminal is closed
+        return b""
+
+
+if __name__ == "__main__":
+    rewrite()
