@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from bench.files import Files, as_double
 from bench.fixed_text import Ints, uuid_bytes
-from bench.history import History, Key
+from bench.history import CommitPlan, History, Key
 from bench.spec import TableSpec
 
 _DV_MAGIC = 1681511377
@@ -27,7 +27,7 @@ _ROARING_NO_RUNS = 12346
 
 
 def write_data(spec: TableSpec, out: Path, history: History) -> None:
-    """Write the data the spec asks for: none, of the newest commit, or all of it."""
+    """Write the data the spec asks for: none, of the newest commit, or all; deletion vectors with either."""
     numbers, deleted = _wanted(spec, history)
     for number in sorted(numbers):
         _write_file(spec, out, number)
@@ -46,16 +46,21 @@ def _wanted(spec: TableSpec, history: History) -> tuple[set[int], set[Key]]:
     if spec.data == "none":
         return set(), set()
     commits = history.commits if spec.data == "all" else history.commits[-1:]
-    updates = [(number, after) for commit in commits for number, _, after in commit.dv_updates]
-    keys = [key for commit in commits for key in [*commit.readds, *updates]]
-    numbers = {n for commit in commits for n in commit.adds.tolist()} | {number for number, _ in keys}
-    deleted = {(number, generation) for number, generation in keys if generation}
+    numbers = {number for commit in commits for number in _named_by(commit)}
+    # Some readers load every deletion vector before they tell of the first file.
+    deleted = {(number, after) for commit in history.commits for number, _, after in commit.dv_updates}
     if spec.data == "all":
+        numbers |= set(range(spec.files))
+    if spec.checkpoint_dv_every:
         everything = np.arange(spec.files)
         with_dv = everything[Files(spec, everything).base_generation > 0]
-        numbers |= set(everything.tolist())
         deleted |= {(number, 1) for number in with_dv.tolist()}
     return numbers, deleted
+
+
+def _named_by(commit: CommitPlan) -> list[int]:
+    again = [number for number, _ in commit.readds] + [number for number, *_ in commit.dv_updates]
+    return [*commit.adds.tolist(), *again]
 
 
 def _write_file(spec: TableSpec, out: Path, number: int) -> None:

@@ -104,10 +104,11 @@ class Files:
 
     @property
     def base_generation(self) -> Ints:
-        """Deletion-vector generation in the checkpoint: 1 for one file of a thousand, else 0."""
-        if not self.spec.has_dv:
+        """Deletion-vector generation in the checkpoint: 1 for every so many files, else 0."""
+        every = self.spec.checkpoint_dv_every
+        if not self.spec.has_dv or not every:
             return np.zeros(len(self), dtype=np.int64)
-        has_one = (self._hash(10, 1_000) == 7) & (self.numbers < self.spec.files)
+        has_one = (self._hash(10, every) == 0) & (self.numbers < self.spec.files)
         generation: Ints = has_one.astype(np.int64)
         return generation
 

@@ -36,6 +36,7 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True):
     live_bytes: int
     today: str
     today_files: int
+    low_files: int
     log_bytes: int
     checkpoint_bytes: int
     tail_bytes: int
@@ -121,8 +122,8 @@ def _count(spec: TableSpec, commit: CommitPlan, totals: FileTotals) -> None:
     """Carry the sums over one commit."""
     removed = np.array([number for number, _ in commit.removes], dtype=np.int64)
     totals.files += len(commit.adds) - len(removed)
-    totals.add_sizes(Files(spec, commit.adds).size, sign=1)
-    totals.add_sizes(Files(spec, removed).size, sign=-1)
+    totals.weigh(Files(spec, commit.adds), sign=1)
+    totals.weigh(Files(spec, removed), sign=-1)
     gone = [generation for _, generation in commit.removes if generation]
     fresh = [after for _, before, after in commit.dv_updates if not before]
     totals.dv_count += len(fresh) - len(gone)
@@ -161,6 +162,7 @@ def _expected(spec: TableSpec, log: Path, history: History, totals: FileTotals) 
         live_bytes=totals.size_bytes,
         today=TODAY,
         today_files=spec.tail_commits * spec.tail_adds - sum(n >= spec.files for n in history.removed),
+        low_files=totals.low_files,
         log_bytes=sum(names.values()),
         checkpoint_bytes=sum(size for name, size in names.items() if ".checkpoint" in name),
         tail_bytes=sum(names[name] for name in tail),
@@ -179,6 +181,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--checkpoint", choices=get_args(Checkpoint), default="v1")
     parser.add_argument(
         "--checkpoint-parts", type=int, default=4, help="parts, or sidecars of a V2 checkpoint"
+    )
+    parser.add_argument(
+        "--checkpoint-dv-every", type=int, default=1_000, help="files for one with a deletion vector"
     )
     parser.add_argument("--adds-per-commit", type=int, default=10_000, help="without a checkpoint")
     for name, default in (("commits", 50), ("adds", 200), ("removes", 40), ("dv-updates", 10), ("readds", 2)):

@@ -49,6 +49,7 @@ class TableSpec(msgspec.Struct, frozen=True, kw_only=True):
     stats: Stats = "json"
     checkpoint: Checkpoint = "v1"
     checkpoint_parts: int = 4
+    checkpoint_dv_every: int = 1_000
     adds_per_commit: int = 10_000
     tail_commits: int = 50
     tail_adds: int = 200
@@ -92,8 +93,8 @@ class TableSpec(msgspec.Struct, frozen=True, kw_only=True):
         """A name that differs wherever two specs do."""
         default = TableSpec(files=self.files)
         given = msgspec.structs.asdict(self)
-        changed = [f"{k}={v}" for k, v in given.items() if v != getattr(default, k)]
-        return "-".join([f"files={self.files}", *changed])
+        changed = [f"{k}-{v}" for k, v in given.items() if v != getattr(default, k)]
+        return "-".join([f"files-{self.files}", *changed])
 
 
 def check(spec: TableSpec) -> None:
@@ -109,6 +110,8 @@ def check(spec: TableSpec) -> None:
         )
     if spec.checkpoint_parts < 1:
         raise ValueError("a checkpoint has at least one part")
+    if spec.checkpoint_dv_every < 0:
+        raise ValueError("--checkpoint-dv-every is 0 (none) or the number of files for one deletion vector")
 
 
 def protocol(spec: TableSpec) -> dict[str, Any]:

@@ -10,8 +10,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from bench.files import Files
+from bench.files import Files, as_double
 from bench.fixed_text import Ints
+from bench.peers.measure import LOW_VALUE
 
 _KB, _MB, _GB = 1 << 10, 1 << 20, 1 << 30
 # Spark's default bins of `fileSizeHistogram`.
@@ -35,6 +36,7 @@ class FileTotals(msgspec.Struct):
     files: int = 0
     dv_count: int = 0
     deleted_rows: int = 0
+    low_files: int = 0  # those that `value < LOW_VALUE` cannot rule out
     bin_files: Ints = msgspec.field(default_factory=lambda: np.zeros(len(_BINS), dtype=np.int64))
     bin_bytes: Ints = msgspec.field(default_factory=lambda: np.zeros(len(_BINS), dtype=np.int64))
 
@@ -49,10 +51,12 @@ class FileTotals(msgspec.Struct):
         self.files += len(files)
         self.dv_count += dv_count
         self.deleted_rows += dv_count
-        self.add_sizes(files.size, sign=1)
+        self.weigh(files, sign=1)
 
-    def add_sizes(self, sizes: Ints, *, sign: int) -> None:
-        """Put sizes into their bins (`sign` 1) or take them out (-1)."""
+    def weigh(self, files: Files, *, sign: int) -> None:
+        """Put sizes and values of files in (`sign` 1) or take them out (-1)."""
+        self.low_files += sign * int(np.count_nonzero(as_double(files.value_min) < LOW_VALUE))
+        sizes = files.size
         bins = np.searchsorted(_BINS, sizes, side="right") - 1
         self.bin_files += sign * np.bincount(bins, minlength=len(_BINS))
         self.bin_bytes += sign * np.bincount(bins, weights=sizes, minlength=len(_BINS)).astype(np.int64)

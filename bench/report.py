@@ -1,0 +1,123 @@
+"""What a run found, as text, as a picture and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from bench.promises import Check
+from bench.readers import Result
+from bench.summary import EVENTS, Figure, Row, fastest, find, ratio
+
+_TITLES = {
+    "hundred": "first 100 files",
+    "thousand": "first 1,000 files",
+    "all": "every file",
+    "predicate": "files that `value < 100.05` cannot rule out (JSON statistics)",
+    "today": "100 files of today's partition",
+}
+_COLUMNS = ("reader", "seconds", "range", "CPU s", "MB over import", "times lazydelta", "note")
+
+
+def tables(rows: Sequence[Row]) -> str:
+    """One Markdown table for each table and query."""
+    keys = dict.fromkeys((row.table, row.files, row.query) for row in rows)
+    order = sorted(keys, key=lambda key: (key[1], key[0], list(EVENTS).index(key[2])))
+    return "\n\n".join(_table(rows, *key) for key in order)
+
+
+def verdicts(checks: Sequence[Check]) -> str:
+    """A line per promise."""
+    return "\n".join(f"{'PASS' if c.passed else 'FAIL'}  {c.promise}\n      {c.measured}" for c in checks)
+
+
+def headline(rows: Sequence[Row], files: int) -> str:
+    """Ratios against the fastest peer and the bare stream, in a line each."""
+    lines = []
+    for query in ("hundred", "all", "predicate"):
+        ours = find(rows, files=files, reader="lazydelta", query=query)
+        bare = find(rows, files=files, reader="bare stream", query=query)
+        for other in (fastest(rows, files=files, query=query, kinds=("peer",)), bare):
+            if ours and ours.seconds and other and other.seconds:
+                told = ratio(other, ours)
+                times = f"{told.median:,.2f} times as long ({told.least:,.2f} to {told.most:,.2f})"
+                lines.append(f"{files:>10,} files, {_TITLES[query]}: {other.reader} takes {times}")
+    return "\n".join(lines)
+
+
+def save(
+    folder: Path, name: str, results: Sequence[Result], rows: Sequence[Row], checks: Sequence[Check]
+) -> Path:
+    """Write `name.json`, `name.md` and `name.png`; returns the picture."""
+    folder.mkdir(parents=True, exist_ok=True)
+    whole = {"results": results, "rows": rows, "checks": checks}
+    (folder / f"{name}.json").write_bytes(msgspec.json.format(msgspec.json.encode(whole)))
+    (folder / f"{name}.md").write_text(f"{tables(rows)}\n\n```text\n{verdicts(checks)}\n```\n")
+    return _picture(folder / f"{name}.png", rows)
+
+
+def _table(rows: Sequence[Row], table: str, files: int, query: str) -> str:
+    chosen = [row for row in rows if (row.table, row.files, row.query) == (table, files, query)]
+    ours = next((row for row in chosen if row.kind == "ours"), None)
+    chosen.sort(key=lambda row: row.seconds.median if row.seconds else float("inf"))
+    lines = [
+        f"**{files:,} files, {table}: {_TITLES[query]}**",
+        "",
+        _line(_COLUMNS),
+        _line(["---"] * len(_COLUMNS)),
+    ]
+    return "\n".join([*lines, *(_line(_cells(row, ours)) for row in chosen)])
+
+
+def _cells(row: Row, ours: Row | None) -> list[str]:
+    if row.seconds is None:
+        return [row.reader, "-", "", "", "", "", row.failure or ""]
+    spread = f"{row.seconds.least:.3f} to {row.seconds.most:.3f}"
+    times = f"{ratio(row, ours).median:,.2f}" if ours is not None and ours.seconds else ""
+    reads = ""
+    if row.bytes_read and row.requests and row.round_trips:
+        reads = (
+            f"{row.bytes_read.median:,.0f} bytes in {row.requests.median:,.0f} requests, "
+            f"{row.round_trips.median:,.0f} round trips"
+        )
+    figures = [f"{row.seconds.median:.3f}", spread, _number(row.cpu_s), _number(row.peak_mb)]
+    return [row.reader, *figures, times, row.note or reads]
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _number(figure: Figure | None) -> str:
+    return "" if figure is None else f"{figure.median:,.1f}"
+
+
+def _picture(path: Path, rows: Sequence[Row]) -> Path:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    files = max(row.files for row in rows)
+    queries = ("hundred", "all", "predicate")
+    figure, axes = plt.subplots(2, len(queries), figsize=(15, 7), layout="constrained")
+    for column, query in enumerate(queries):
+        shown = [
+            r for r in rows if r.files == files and r.query == query and r.table == "ladder" and r.seconds
+        ]
+        shown.sort(key=lambda row: row.seconds.median if row.seconds else 0, reverse=True)
+        for axis, name, unit in zip(
+            axes[:, column], ("seconds", "peak_mb"), ("seconds", "MB over import"), strict=True
+        ):
+            values = [max(getattr(row, name).median, 1e-4) for row in shown]
+            colours = ["tab:orange" if row.kind == "ours" else "tab:blue" for row in shown]
+            bars = axis.barh([row.reader for row in shown], values, color=colours)
+            axis.bar_label(bars, labels=[f" {value:,.3g}" for value in values])
+            axis.set(xscale="log", xlabel=unit, title=_TITLES[query] if axis is axes[0, column] else "")
+            axis.margins(x=0.25)
+    figure.suptitle(f"Delta readers on a log of {files:,} files")
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+    return path
