@@ -33,10 +33,12 @@ class Ended:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """The caller's environment without what would change an answer; warnings are errors here, too."""
-    kept = {
-        name: value for name, value in os.environ.items() if not name.startswith(("DELTA_", "LAZYDELTA_"))
-    }
+    """The caller's environment without what would change an answer; warnings are errors here, too.
+
+    Python's own buffering stays on: a test of flushing means nothing without it.
+    """
+    strangers = ("DELTA_", "LAZYDELTA_", "PYTHONUNBUFFERED")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(strangers)}
     return {**kept, "PYTHONWARNINGS": "error", **more}
 
 

@@ -6,6 +6,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,6 +30,18 @@ def test_the_first_line_comes_long_before_the_last(large_table: Path, form: list
         process.stdout.close()
         assert process.wait(60) == 0
         assert 0 < emitted(process) < FILES / 4
+
+
+@pytest.mark.parametrize("call", ["write_lines(['a'])", "write_json_lines(['a'])"])
+def test_a_single_line_is_not_kept_back(call: str) -> None:
+    code = f"from lazydelta.cli.streams import *; import sys; {call}; sys.stdin.readline()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment()
+    ) as process:
+        assert process.stdout is not None
+        assert b"a" in process.stdout.readline()  # the process still waits for its input
+        process.communicate(b"\n", timeout=60)
+        assert process.returncode == 0
 
 
 def test_head_ends_the_command_quietly(large_table: Path) -> None:
