@@ -69,6 +69,7 @@ def test_rule_14_a_zero_byte_checkpoint_is_ignored(tmp_path: Path, strategy: str
     scan = ld.open(str(tmp_path)).scan(strategy=strategy)
     assert set(keys(scan.files())) == table.live()
     assert scan.explain().checkpoint_version == 2
+    assert not scan.explain().fallbacks, "what is ignored is not damage"
 
 
 @EVERY_STRATEGY
