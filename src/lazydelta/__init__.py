@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from lazydelta import errors
+    from lazydelta.log.commits import ReverseCommitReader
     from lazydelta.predicate import col
     from lazydelta.scan import DeltaFile, FeatureTripwire, LazyScanConfig, RemoveSet, ScanReport, ScanStrategy
     from lazydelta.settings import Settings
@@ -21,6 +22,7 @@ __all__ = [
     "LazyDeltaScanner",
     "LazyScanConfig",
     "RemoveSet",
+    "ReverseCommitReader",
     "Scan",
     "ScanReport",
     "ScanStrategy",
@@ -34,6 +36,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "ReverseCommitReader": "lazydelta.log.commits",
     "col": "lazydelta.predicate",
     "metrics": "lazydelta.telemetry",
     "Settings": "lazydelta.settings",

@@ -7,6 +7,7 @@ named by `LAZYDELTA_CONFIG` as they are.
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -88,7 +89,7 @@ def _from_file(path: str | None) -> dict[str, object]:
         return {}
     try:
         tree = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, tomllib.TOMLDecodeError) as problem:
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
         raise InvalidRequestError(
             f"the settings file cannot be read: {problem}", path, f"mend it, or unset {CONFIG_VARIABLE}"
         ) from problem
@@ -112,13 +113,22 @@ def _flattened(tree: Mapping[str, object], prefix: str = "") -> dict[str, object
 
 
 def _number(name: str, value: object, where: str) -> int | float:
-    kind = type(getattr(Settings(), OPTIONS[name]))
+    """The value as the field's own kind of number; text is read as one, nothing is rounded."""
+    field = OPTIONS[name]
+    is_whole = isinstance(getattr(Settings(), field), int)
+    least = 0.0 if field in {"scan_timeout_seconds", "remove_set_memory_limit"} else 1e-9
+    number = _read_number(value)
+    if not least <= number < math.inf or (is_whole and not number.is_integer()):
+        kind = "whole number" if is_whole else "number"
+        raise InvalidRequestError(f"{name} is {value!r}", where, f"give a positive {kind}")
+    return int(number) if is_whole else number
+
+
+def _read_number(value: object) -> float:
+    """The number, or NaN where there is none."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return math.nan
     try:
-        number = kind(value)
-    except (TypeError, ValueError):
-        number = -1
-    if number < 0 or (
-        number == 0 and OPTIONS[name] not in {"scan_timeout_seconds", "remove_set_memory_limit"}
-    ):
-        raise InvalidRequestError(f"{name} is {value!r}", where, "give a positive number")
-    return number  # type: ignore[no-any-return]  # int or float, by the field's own default
+        return float(value)
+    except ValueError:
+        return math.nan

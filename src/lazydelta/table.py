@@ -24,6 +24,7 @@ from lazydelta.log.time_travel import version_at
 from lazydelta.protocol.actions import Metadata, Protocol
 from lazydelta.protocol.schema import arrow_schema
 from lazydelta.scan import DeltaFile, FileScan, LazyScanConfig, ScanReport, ScanStrategy, files_of
+from lazydelta.scan.config import check_number
 from lazydelta.settings import Settings, build_settings
 from lazydelta.storage import open_storage
 
@@ -141,6 +142,7 @@ class Table:
 
     def history(self, limit: int | None = None) -> Iterator[CommitRecord]:
         """The commits up to this version that are still there, newest first."""
+        check_number("limit", limit, 0, where="history()")
         return commit_records(self._snapshot.storage, newest=self.version, limit=limit)
 
     def info(self) -> TableInfo:

@@ -12,8 +12,6 @@ from lazydelta import limits
 from lazydelta.errors import InvalidRequestError
 from lazydelta.settings import CONFIG_VARIABLE, OPTIONS, Settings, build_settings, variable_of
 
-UNCHECKED = pytest.mark.xfail(strict=True, reason="settings take this value, or fail without naming it")
-
 
 @pytest.fixture
 def file_says_7(tmp_path: Path) -> dict[str, str]:
@@ -92,7 +90,7 @@ def test_an_unknown_option_in_the_file_is_an_error_that_names_the_file(tmp_path:
     assert caught.value.where == str(path)
 
 
-@pytest.mark.parametrize("content", [None, "not = [toml", pytest.param(b"\xff\xfe", marks=UNCHECKED)])
+@pytest.mark.parametrize("content", [None, "not = [toml", b"\xff\xfe"])
 def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path, content: str | bytes | None) -> None:
     path = tmp_path / "settings.toml"
     if content is not None:
@@ -110,17 +108,13 @@ def test_a_number_that_is_none_is_an_error_that_names_the_option(value: str) -> 
     assert caught.value.where == "the environment"
 
 
-@pytest.mark.parametrize(
-    "value", [pytest.param("nan", marks=UNCHECKED), pytest.param("inf", marks=UNCHECKED), "-inf", "-0.5"]
-)
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "-0.5"])
 def test_a_time_that_never_ends_is_an_error(value: str) -> None:
     with pytest.raises(InvalidRequestError, match=r"delta\.request\.timeout_seconds"):
         build_settings({"delta.request.timeout_seconds": value}, environment={})
 
 
-@pytest.mark.parametrize(
-    "value", [*(pytest.param(value, marks=UNCHECKED) for value in ("true", "2.5", "inf")), "'2.5'", "[1]"]
-)
+@pytest.mark.parametrize("value", ["true", "2.5", "inf", "'2.5'", "[1]"])
 def test_a_file_s_value_of_another_type_is_an_error(tmp_path: Path, value: str) -> None:
     path = tmp_path / "settings.toml"
     path.write_text(f"delta.batch_size = {value}\n")

@@ -103,7 +103,8 @@ def test_debug_logs_carry_an_event_and_its_fields(
     with caplog.at_level(logging.DEBUG, logger="lazydelta"):
         list(ld.open(table.path).scan(strategy="reverse").files())
     records = {record.event: record for record in caplog.records if hasattr(record, "event")}
-    assert list(records) == ["scan", "scan ended"]
+    assert list(records) == ["opened", "scan", "scan ended"]
+    assert records["opened"].fields["version"] == table.version
     assert records["scan"].fields["strategy"] == "reverse"
     assert records["scan"].fields["version"] == table.version
     assert records["scan ended"].fields["files"] == 3

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from lazydelta.cli.streams import AlignedRows, is_terminal, write_json_lines, write_lines
 from lazydelta.cli.text import human_bytes, human_time, one_line
-from lazydelta.cli.values import rows_of, values_of
+from lazydelta.scan.values import rows_of, values_of
 
 PIPE_COLUMNS = ("path",)
 TERMINAL_COLUMNS = ("size", "modification_time", "partition_values", "deletion_vector", "path")

@@ -16,14 +16,14 @@ from urllib.parse import unquote
 import msgspec
 
 from lazydelta import limits
-from lazydelta.errors import LazyDeltaError
+from lazydelta.errors import CorruptLogError
 from lazydelta.log.file_rows import DELTA_FIELDS, STATS_PARSED, Batches, rows_from_adds, rows_from_struct
 from lazydelta.log.lines import ACTION_DECODER, decoded_lines
 from lazydelta.log.parquet_part import DamagedCheckpointError, ParquetPart
-from lazydelta.log.segment import CheckpointFiles, LogFile
-from lazydelta.protocol.actions import ActionLine, Add, Metadata, Protocol, SidecarFile
+from lazydelta.log.segment import CheckpointFiles
+from lazydelta.protocol.actions import ActionLine, Metadata, Protocol, SidecarFile
 from lazydelta.protocol.names import SIDECAR_FOLDER
-from lazydelta.storage import Storage
+from lazydelta.storage import ObjectNotFoundError, Storage
 
 # Row groups of a part that may hold a match, given the part; the rest are skipped unread.
 RowGroupFilter = Callable[[ParquetPart], Sequence[int]]
@@ -53,6 +53,7 @@ class CheckpointReader:
         self._storage = storage
         self._files = files
         self._json_lines: list[ActionLine] | None = None
+        self._has_embedded_adds = False
         self._top = [
             ParquetPart(storage, file.name, file.info.size_bytes)
             for file in files.files
@@ -80,10 +81,7 @@ class CheckpointReader:
         """The add rows, last row group first, projected; `path` canonical."""
         for part in reversed([*self._top, *self._sidecar_parts()]):
             yield from self._part_rows(part, request)
-        embedded = [line.add for line in self._json_actions() if line.add is not None]
-        for start in range(0, len(embedded), request.batch_rows):
-            adds: list[Add] = embedded[start : start + request.batch_rows]
-            yield rows_from_adds(adds, request.columns, self._storage.root)
+        yield from self._embedded_rows(request)
 
     def close(self) -> None:
         """Stop reads and drop buffers."""
@@ -125,23 +123,38 @@ class CheckpointReader:
         return ParquetPart(self._storage, f"{SIDECAR_FOLDER}/{base_name}", sidecar.size_in_bytes)
 
     def _json_actions(self) -> list[ActionLine]:
-        """The actions of a JSON top-level file; few, unless a writer put the files there too."""
+        """The actions of a JSON top-level file, without those of files: there may be millions of them."""
         if self._json_lines is None:
-            lines: list[ActionLine] = []
-            for file in self._files.files:
-                if file.parsed.is_json:
-                    lines.extend(self._read_json(file))
-            self._json_lines = lines
+            self._json_lines = []
+            for lines in self._json_slices():
+                self._has_embedded_adds |= any(line.add is not None for line in lines)
+                self._json_lines.extend(line for line in lines if line.add is None and line.remove is None)
         return self._json_lines
 
-    def _read_json(self, file: LogFile) -> Iterator[ActionLine]:
-        where = f"{self._storage.root}/{file.name}"
-        chunks = self._storage.get_stream(file.name, limits.COMMIT_CHUNK_BYTES)
-        try:
-            for _, lines in decoded_lines(chunks, ACTION_DECODER, where):
-                yield from lines
-        except LazyDeltaError as damage:
-            raise DamagedCheckpointError(damage.what, damage.where, damage.fix) from damage
+    def _embedded_rows(self, request: RowRequest) -> Batches:
+        """Files that a writer put into the JSON itself; read again, a slice at a time."""
+        _ = self._json_actions()
+        if not self._has_embedded_adds:
+            return
+        columns = request.columns
+        if request.stats_paths and "stats" not in columns:
+            columns = (*columns, "stats")
+        for lines in self._json_slices():
+            adds = [line.add for line in lines if line.add is not None]
+            if adds:
+                yield rows_from_adds(adds, columns, self._storage.root)
+
+    def _json_slices(self) -> Iterator[list[ActionLine]]:
+        for file in self._files.files:
+            if not file.parsed.is_json:
+                continue
+            where = f"{self._storage.root}/{file.name}"
+            chunks = self._storage.get_stream(file.name, limits.COMMIT_CHUNK_BYTES)
+            try:
+                for _, lines in decoded_lines(chunks, ACTION_DECODER, where):
+                    yield lines
+            except (CorruptLogError, ObjectNotFoundError) as damage:
+                raise DamagedCheckpointError(damage.what, damage.where, damage.fix) from damage
 
 
 def _columns(part: ParquetPart, request: RowRequest) -> tuple[str, ...]:

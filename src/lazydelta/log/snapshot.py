@@ -19,6 +19,7 @@ from lazydelta.log.segment import LogSegment, find_segment
 from lazydelta.log.state import TableState, read_state
 from lazydelta.protocol.schema import StructType, parse_schema
 from lazydelta.storage import IoSnapshot, Storage
+from lazydelta.telemetry import log_event
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +65,9 @@ def open_snapshot(
             except DamagedCheckpointError as damage:
                 damaged |= {segment.floor}
                 fallbacks.append(f"checkpoint {segment.floor} is damaged ({damage.what})")
+                log_event("fallback", table=storage.root, reason=fallbacks[-1])
                 segment = segment_without(storage, segment, damaged, damage)
+        log_event("opened", table=storage.root, version=segment.version, state_from=state.source)
         return Snapshot(
             storage=storage,
             segment=segment,

@@ -20,6 +20,16 @@ class ScanStrategy(StrEnum):
     FORWARD = "forward"  # the tail as a mask, the checkpoint, then the tail's files
 
 
+def check_number(name: str, value: object, minimum: int, *, where: str) -> None:
+    """Raise unless the value is none at all, or a number (whole, but for times) of at least `minimum`."""
+    is_time = name.endswith("_seconds")
+    is_number = isinstance(value, int | float) if is_time else isinstance(value, int)
+    if value is None or (is_number and not isinstance(value, bool) and float(str(value)) >= minimum):
+        return
+    kind = "number" if is_time else "whole number"
+    raise InvalidRequestError(f"{name} is {value!r}", where, f"give a {kind} of at least {minimum}")
+
+
 class LazyScanConfig(msgspec.Struct, frozen=True, kw_only=True):
     """What to look for and how much to spend on it."""
 
@@ -48,11 +58,7 @@ class LazyScanConfig(msgspec.Struct, frozen=True, kw_only=True):
             "scan_timeout_seconds": 0,
         }
         for name, minimum in at_least.items():
-            value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or value < minimum):
-                raise InvalidRequestError(
-                    f"{name} is {value!r}", "the scan's configuration", f"give a number of at least {minimum}"
-                )
+            check_number(name, getattr(self, name), minimum, where="the scan's configuration")
         try:
             strategy = ScanStrategy(self.strategy)
         except ValueError:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from lazydelta.log.file_rows import FILE_COLUMNS
 from lazydelta.protocol.actions import DeletionVector
 from lazydelta.protocol.schema import StructType
+from lazydelta.scan.values import values_of
 
 
 class DeltaFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,16 +31,26 @@ class DeltaFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def files_of(rows: pa.RecordBatch) -> Iterator[DeltaFile]:
-    """The files of a batch."""
-    for row in rows.to_pylist(maps_as_pydicts="strict"):
-        vector = row.get("deletion_vector")
+    """The files of a batch that has the default columns."""
+    names = rows.schema.names
+    columns = {name: values_of(rows.column(name)) for name in names}
+    stats = columns.get("stats", [None] * rows.num_rows)
+    for path, size, modified, partitions, vector, text in zip(
+        columns["path"],
+        columns["size"],
+        columns["modification_time"],
+        columns["partition_values"],
+        columns["deletion_vector"],
+        stats,
+        strict=True,
+    ):
         yield DeltaFile(
-            path=row["path"],
-            size=row["size"],
-            modification_time=row["modification_time"] or 0,
-            partition_values=row["partition_values"] or {},
+            path=path,
+            size=size,
+            modification_time=modified or 0,
+            partition_values=partitions or {},
             deletion_vector=None if vector is None else DeletionVector(**vector),
-            stats=row.get("stats"),
+            stats=text,
         )
 
 

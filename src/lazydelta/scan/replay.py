@@ -33,6 +33,7 @@ from lazydelta.scan.remove_set import Mask, RemoveSet
 from lazydelta.scan.report import ScanTally
 from lazydelta.scan.tripwire import FeatureTripwire
 from lazydelta.storage import Storage
+from lazydelta.telemetry import log_event
 
 # Yields live rows; returns the newest version it has not emitted when it tripped, else None.
 TailWalk = Generator[pa.RecordBatch, None, int | None]
@@ -132,6 +133,7 @@ def _checkpoint_rows(replay: Replay, segment: LogSegment, mask: RemoveSet) -> Ba
                 f"checkpoint {segment.floor} is damaged ({damage.what}); used {_floor_text(older)} instead"
             )
             replay.tally.fallbacks.append(reason)
+            log_event("fallback", table=replay.storage.root, reason=reason)
     between = [file for file in reversed(older.commits) if file.version <= segment.floor]
     yield from _walk_tail(replay, between, mask, may_trip=False)
     deeper = msgspec.structs.replace(replay, damaged=replay.damaged | {segment.floor})
@@ -249,6 +251,7 @@ def _note_trip(replay: Replay) -> None:
             "set enable_fallback=True, or strict=False",
         )
     replay.tally.fallbacks.append(f"{reason}; continued in the canonical order")
+    log_event("fallback", table=replay.storage.root, reason=reason)
 
 
 def _floor_text(segment: LogSegment) -> str:

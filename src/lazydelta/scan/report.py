@@ -53,7 +53,7 @@ class ScanReport(msgspec.Struct, frozen=True, kw_only=True):
         if self.predicate is not None:
             yield "predicate", self.predicate
         if self.limit is not None:
-            yield "limit", f"{self.limit:,} files"
+            yield "limit", f"{self.limit:,} file{'' if self.limit == 1 else 's'}"
         yield "log", f"{floor}, then {self.commits_read:,} of {self.commits_total:,} commits read"
         yield "protocol from", self.state_source
         yield "row groups", f"{self.row_groups_read:,} read, {self.row_groups_skipped:,} skipped"
