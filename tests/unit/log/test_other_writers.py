@@ -100,8 +100,13 @@ def test_a_table_in_a_folder_of_any_name_reads_the_same_however_it_is_addressed(
         .checkpoint()
         .commit(["b"], ["a"])
     )
-    address = {"path": folder, "text": str(folder), "slash": f"{folder}/", "uri": folder.as_uri()}[spelling]
-    assert live_keys(address) == table.live() == {("b", None), ("inside it", None)}
+    addresses: dict[str, Path | str] = {
+        "path": folder,
+        "text": str(folder),
+        "slash": f"{folder}/",
+        "uri": folder.as_uri(),
+    }
+    assert live_keys(addresses[spelling]) == table.live() == {("b", None), ("inside it", None)}
 
 
 def with_large_strings(kind: pa.DataType) -> pa.DataType:
