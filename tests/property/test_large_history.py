@@ -6,6 +6,8 @@ Small random histories find wrong rules; this one finds slices, offsets and batc
 from __future__ import annotations
 
 import random
+from functools import cache
+from pathlib import Path
 
 import pytest
 from tests.support.actions import add, relative_dv, remove, stats
