@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import time
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
 from bench.environments import PEERS, java_command, python_of
+from bench.watched import Outcome, memory_fence_kb, run_watched
 
 Kind = Literal["ours", "peer", "kernel", "floor"]
 
@@ -92,24 +92,22 @@ def run_once(
         line = command(reader, table, query)
     except (OSError, subprocess.CalledProcessError, RuntimeError) as error:
         return {}, f"could not be set up: {error}"
-    started = time.perf_counter()
     # Warnings and progress of other projects are not ours to show.
     quiet = os.environ | {"PYTHONWARNINGS": "ignore", "DAFT_PROGRESS_BAR": "0"}
-    try:
-        done = subprocess.run(line, capture_output=True, text=True, timeout=timeout_s, env=quiet, check=False)
-    except subprocess.TimeoutExpired:
-        return {}, f"stopped after {timeout_s:,.0f} s"
+    done = run_watched(line, timeout_s=timeout_s, memory_max_kb=memory_fence_kb(), env=quiet)
+    if done.stopped:
+        return {}, done.stopped
     printed = [text for text in done.stdout.splitlines() if text.startswith("{")]
-    if done.returncode or not printed:
+    if done.exit_code or not printed:
         return {}, _last_words(done)
     facts: dict[str, Any] = json.loads(printed[-1])
-    facts["process_s"] = time.perf_counter() - started
+    facts["process_s"] = done.elapsed_s
     if "cannot" in facts:
         return {}, f"cannot: {facts['cannot']}"
     return facts, None
 
 
-def _last_words(done: subprocess.CompletedProcess[str]) -> str:
+def _last_words(done: Outcome) -> str:
     text = [words for words in (done.stderr or done.stdout).splitlines() if words.strip()]
-    ended = f"killed by signal {-done.returncode}" if done.returncode < 0 else f"exit code {done.returncode}"
+    ended = f"killed by signal {-done.exit_code}" if done.exit_code < 0 else f"exit code {done.exit_code}"
     return f"{ended}: {text[-1].strip()[:300]}" if text else ended

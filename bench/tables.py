@@ -6,6 +6,7 @@ made again. A table without checksum files is a second folder of links to the sa
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 from pathlib import Path
@@ -44,10 +45,11 @@ def cached_table(spec: TableSpec) -> CachedTable:
     """The table of a spec, generated if it is not there yet."""
     path = cache_folder() / "bench" / spec.name
     about = path.with_name(path.name + ".json")
-    if not about.exists():
-        about.unlink(missing_ok=True)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        about.write_bytes(msgspec.json.encode(generate(path, spec)))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.with_name(path.name + ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two commands may want the same table at once
+        if not about.exists():
+            about.write_bytes(msgspec.json.encode(generate(path, spec)))
     return CachedTable(path=path, spec=spec, expected=msgspec.json.decode(about.read_bytes(), type=Expected))
 
 
