@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 import pytest
-from tests.support.eager_twin import TableState, replay
-from tests.support.peers import delta_rs_paths
-from tests.support.reading import STRATEGIES, keys
 
 import lazydelta as ld
 from lazydelta.errors import CorruptLogError, LazyDeltaError, TableNotFoundError, UnsupportedTableError
+from tests.support.eager_twin import TableState, replay
+from tests.support.peers import delta_rs_paths
+from tests.support.reading import STRATEGIES, keys
 
 FOLDER = Path(os.environ.get("LAZYDELTA_GOLDEN") or Path(__file__).resolve().parents[3] / "shared" / "golden")
 NAMES = sorted(path.name for path in FOLDER.iterdir() if path.is_dir()) if FOLDER.is_dir() else []

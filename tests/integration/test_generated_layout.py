@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
+
 from bench.checkpoint import ROW_GROUP_BYTES
 from bench.generate import Expected, generate
 from bench.spec import TableSpec

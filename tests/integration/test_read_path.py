@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+import lazydelta as ld
+from lazydelta.log.snapshot import open_snapshot
+from lazydelta.scan import FileScan, files_of
 from tests.support.faulty_storage import fail_at, faulty
 from tests.support.proxy import Fault, HttpProxy, always, at, every
 from tests.support.reading import keys
 from tests.support.servers import TableServer
 from tests.support.table_builder import TableBuilder
-
-import lazydelta as ld
-from lazydelta.log.snapshot import open_snapshot
-from lazydelta.scan import FileScan, files_of
 
 CHECKPOINTS = ["v1", "v1-multipart", "v2-parquet", "v2-json"]
 

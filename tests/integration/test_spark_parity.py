@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
+
+import lazydelta as ld
 from tests.support.actions import absolute_dv, add, inline_dv, relative_dv, remove, stats
 from tests.support.checkpoint_writer import KINDS
 from tests.support.eager_twin import replay
@@ -20,8 +22,6 @@ from tests.support.keys import FileKey, canonical_path, dv_id
 from tests.support.reading import STRATEGIES, live_keys
 from tests.support.spark import delta_log
 from tests.support.table_builder import TableBuilder
-
-import lazydelta as ld
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

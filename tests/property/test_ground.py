@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 
 from hypothesis import given
+
 from tests.support.eager_twin import replay
 from tests.support.histories import History, build, histories
 from tests.support.peers import delta_rs_paths

@@ -10,13 +10,13 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+
+import lazydelta as ld
 from tests.support.actions import add, relative_dv, remove, stats
 from tests.support.eager_twin import TableState, replay
 from tests.support.keys import Action, FileKey
 from tests.support.reading import STRATEGIES, keys
 from tests.support.table_builder import TableBuilder
-
-import lazydelta as ld
 
 FILES = 12_000
 COMMITS = 12

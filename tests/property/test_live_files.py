@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+import lazydelta as ld
 from tests.support.eager_twin import TableState, replay
 from tests.support.histories import (
     History,
@@ -21,8 +23,6 @@ from tests.support.histories import (
 from tests.support.peers import delta_rs_paths
 from tests.support.predicates import Predicate, to_sql
 from tests.support.reading import STRATEGIES, keys
-
-import lazydelta as ld
 
 knobs = st.fixed_dictionaries(
     {

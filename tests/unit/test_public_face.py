@@ -11,9 +11,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from tests.support.actions import add, inline_dv, stats
-from tests.support.faulty_storage import FaultyStorage, faulty
-from tests.support.table_builder import TableBuilder
 
 import lazydelta as ld
 from lazydelta.errors import InvalidRequestError, LazyDeltaError, TableNotFoundError
@@ -21,6 +18,9 @@ from lazydelta.log.snapshot import open_snapshot
 from lazydelta.settings import Settings
 from lazydelta.storage import open_storage
 from lazydelta.table import Table
+from tests.support.actions import add, inline_dv, stats
+from tests.support.faulty_storage import FaultyStorage, faulty
+from tests.support.table_builder import TableBuilder
 
 LIVE = ["b", "c", "d"]
 

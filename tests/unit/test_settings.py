@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.support.table_builder import TableBuilder
 
 import lazydelta as ld
 from lazydelta import limits
 from lazydelta.errors import InvalidRequestError
 from lazydelta.settings import CONFIG_VARIABLE, OPTIONS, Settings, build_settings, variable_of
+from tests.support.table_builder import TableBuilder
 
 
 @pytest.fixture

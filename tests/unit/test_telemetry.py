@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.table_builder import TableBuilder
 
 import lazydelta as ld
 from lazydelta import telemetry
+from tests.support.table_builder import TableBuilder
 
 SEEDS = (
     "delta.lazy.commits_scanned",

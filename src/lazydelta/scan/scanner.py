@@ -25,7 +25,7 @@ from lazydelta.scan.report import ScanReport, ScanTally, add_io, milliseconds
 from lazydelta.scan.skipping import drop_impossible, matching_row_groups
 from lazydelta.scan.strategy import choose_strategy
 from lazydelta.scan.tripwire import FeatureTripwire
-from lazydelta.storage import Deadline, IoSnapshot
+from lazydelta.storage import Deadline, IoCounters
 from lazydelta.telemetry import log_event, record_scan
 
 
@@ -37,7 +37,7 @@ class FileScan:
         self.config = config.checked()
         self.predicate = _bound(snapshot, self.config)
         self._tally: ScanTally | None = None
-        self._io = IoSnapshot()
+        self._io = IoCounters()
         self._check_floor()
 
     def batches(self, columns: Sequence[str] = DEFAULT_COLUMNS) -> Batches:
@@ -60,6 +60,7 @@ class FileScan:
         tally.strategy, tally.reason = strategy.value, reason
         tally.fallbacks.extend(snapshot.fallbacks)
         storage = snapshot.storage.scoped(deadline=Deadline.after(config.scan_timeout_seconds))
+        self._io = storage.counters
         tripwire = FeatureTripwire(strict=config.strict)
         kept = snapshot.hand_over()
         log_event(
@@ -83,7 +84,6 @@ class FileScan:
             finally:
                 tally.ended = time.perf_counter()
                 tally.unknown_actions = tripwire.unknown
-                self._io = storage.counters.snapshot()
                 self._record(tally)
 
     def _stages(self, replay: Replay, strategy: ScanStrategy, columns: tuple[str, ...]) -> Batches:
@@ -146,7 +146,7 @@ class FileScan:
 
     def _report(self, tally: ScanTally) -> ScanReport:
         segment = self.snapshot.segment
-        io = add_io(self.snapshot.opening, self._io)
+        io = add_io(self.snapshot.opening, self._io.snapshot())
         elapsed = milliseconds(tally.started, tally.ended or time.perf_counter())
         assert elapsed is not None
         return ScanReport(

@@ -6,12 +6,12 @@ import base64
 import traceback
 
 import pytest
-from tests.support.proxy import Fault, HttpProxy, always
-from tests.support.servers import AZURITE_ACCOUNT, TableServer
 
 from lazydelta.errors import AccessDeniedError, StorageError
 from lazydelta.settings import Settings
 from lazydelta.storage import ObjectNotFoundError, Storage, open_storage
+from tests.support.proxy import Fault, HttpProxy, always
+from tests.support.servers import AZURITE_ACCOUNT, TableServer
 
 WRONG_KEY = base64.b64encode(b"HUSH" * 16).decode()
 

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.support.servers import TableServer
 
 from lazydelta import limits
 from lazydelta.storage import RangedFile, Storage
+from tests.support.servers import TableServer
 
 ROWS = 60_000
 BLOCK = 128 * limits.KIB

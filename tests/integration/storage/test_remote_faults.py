@@ -8,13 +8,13 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tests.support.proxy import Fault, HttpProxy, always, at, every
-from tests.support.servers import TableServer
 
 from lazydelta import limits
 from lazydelta.errors import StorageError
 from lazydelta.settings import Settings
 from lazydelta.storage import Storage, open_storage
+from tests.support.proxy import Fault, HttpProxy, always, at, every
+from tests.support.servers import TableServer
 
 BODY = os.urandom(1_000_000)
 FAULTS = [

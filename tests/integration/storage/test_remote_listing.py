@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.proxy import Fault, HttpProxy, at
-from tests.support.servers import TableServer
 
 from lazydelta.settings import Settings
 from lazydelta.storage import Storage, open_storage
+from tests.support.proxy import Fault, HttpProxy, at
+from tests.support.servers import TableServer
 
 SIDECARS = {"azurite": 5050, "s3": 1050}  # more than a page of the store
 COMMITS = 100

@@ -8,11 +8,11 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tests.support.servers import TableServer
 
 from lazydelta import limits
 from lazydelta.errors import StorageError
 from lazydelta.storage import Deadline, ObjectNotFoundError
+from tests.support.servers import TableServer
 
 ODD_NAMES = [
     "a b.json",

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+
 from bench.files import Files, as_double
 from bench.generate import Expected, generate, main
 from bench.history import live_keys, plan

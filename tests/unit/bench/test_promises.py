@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
+
 from bench.promises import Budget, judge
 from bench.readers import READERS, Result
 from bench.report import headline, tables, verdicts

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from bench.generate import generate
 from bench.readers import READERS, Reader, run_once
 from bench.run import log_budget, run_table

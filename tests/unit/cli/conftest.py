@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
 from bench.generate import generate
 from bench.spec import TableSpec
 from tests.support.actions import add, inline_dv, stats

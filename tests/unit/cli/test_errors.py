@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
 from tests.support.actions import protocol
 from tests.support.table_builder import TableBuilder
 from tests.unit.cli.conftest import COMMAND, Ended, Run, environment

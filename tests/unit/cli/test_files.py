@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import lazydelta as ld
 from tests.support.actions import add
 from tests.support.table_builder import TableBuilder
 from tests.unit.cli.conftest import Run
-
-import lazydelta as ld
 
 FILE_KEYS = ["path", "size", "modification_time", "partition_values", "deletion_vector"]
 

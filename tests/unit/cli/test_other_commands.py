@@ -9,12 +9,12 @@ from importlib.metadata import entry_points, version
 from pathlib import Path
 
 import pytest
-from tests.support.actions import metadata
-from tests.support.table_builder import TableBuilder
-from tests.unit.cli.conftest import Run, environment
 
 import lazydelta as ld
 from lazydelta.log.history import CommitRecord
+from tests.support.actions import metadata
+from tests.support.table_builder import TableBuilder
+from tests.unit.cli.conftest import Run, environment
 
 NESTED = json.dumps(
     {

@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.support.table_builder import TableBuilder
-from tests.unit.cli.conftest import COMMAND, environment
 
 import lazydelta as ld
+from tests.support.table_builder import TableBuilder
+from tests.unit.cli.conftest import COMMAND, environment
 
 FILES = 200_000  # and some more in the tail
 

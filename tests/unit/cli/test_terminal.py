@@ -9,10 +9,9 @@ import signal
 import subprocess
 from pathlib import Path
 
+from lazydelta.cli.text import human_bytes, human_time, one_line
 from tests.support.table_builder import TableBuilder
 from tests.unit.cli.conftest import COMMAND, environment
-
-from lazydelta.cli.text import human_bytes, human_time, one_line
 
 
 def test_files_are_a_table_on_a_terminal(table: TableBuilder) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from lazydelta.cli.values import rows_of, values_of
 from lazydelta.log.file_rows import DELETION_VECTOR_TYPE
+from lazydelta.scan.values import rows_of, values_of
 
 MAP = pa.map_(pa.string(), pa.string())
 MAPS = [[("a", "1"), ("b", None)], None, [], [("c", "3")], [("a", "9"), ("d", "")]]

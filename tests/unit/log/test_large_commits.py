@@ -7,10 +7,10 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from tests.support.table_builder import TableBuilder
 
 import lazydelta as ld
 from lazydelta import limits
+from tests.support.table_builder import TableBuilder
 
 
 def big_commit(table: TableBuilder, adds: int, *, removes_first: list[str] | None = None) -> None:

@@ -9,6 +9,7 @@ import deltalake
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
 from tests.support.actions import add, relative_dv, stats
 from tests.support.eager_twin import replay
 from tests.support.peers import delta_rs_paths

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+import lazydelta as ld
+from lazydelta.errors import CorruptLogError, UnsupportedTableError
 from tests.support import actions
 from tests.support.checkpoint_writer import KINDS
 from tests.support.reading import live_keys
 from tests.support.table_builder import TableBuilder
-
-import lazydelta as ld
-from lazydelta.errors import CorruptLogError, UnsupportedTableError
 
 OTHER_SCHEMA = {"device_id": "string", "value": "double", "added": "long", "date": "date"}
 

@@ -6,12 +6,12 @@ import shutil
 from pathlib import Path
 
 import pytest
+
+import lazydelta as ld
 from tests.support.actions import add, relative_dv, remove
 from tests.support.checkpoint_writer import KINDS, STATS_FORMS
 from tests.support.reading import STRATEGIES, keys, live_keys
 from tests.support.table_builder import TableBuilder
-
-import lazydelta as ld
 
 EVERY_STRATEGY = pytest.mark.parametrize("strategy", STRATEGIES)
 EVERY_KIND = pytest.mark.parametrize("kind", KINDS)

@@ -6,13 +6,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+
+import lazydelta as ld
+from lazydelta.errors import LazyDeltaError, VersionNotFoundError
 from tests.support import actions
 from tests.support.actions import COMMIT_STEP_MS, FIRST_COMMIT_MS
 from tests.support.reading import keys
 from tests.support.table_builder import TableBuilder
-
-import lazydelta as ld
-from lazydelta.errors import LazyDeltaError, VersionNotFoundError
 
 ICT = actions.protocol(["deletionVectors", "v2Checkpoint", "inCommitTimestamp"])
 

@@ -7,9 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.actions import add
-from tests.support.reading import STRATEGIES, keys, live_keys
-from tests.support.table_builder import TableBuilder
 
 import lazydelta as ld
 from lazydelta.errors import (
@@ -20,6 +17,9 @@ from lazydelta.errors import (
     UnsupportedTableError,
     VersionNotFoundError,
 )
+from tests.support.actions import add
+from tests.support.reading import STRATEGIES, keys, live_keys
+from tests.support.table_builder import TableBuilder
 
 EVERY_STRATEGY = pytest.mark.parametrize("strategy", STRATEGIES)
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.actions import add, stats
-from tests.support.table_builder import TableBuilder
 
 import lazydelta as ld
+from tests.support.actions import add, stats
+from tests.support.table_builder import TableBuilder
 
 
 def ran(path: Path, **scan: Any) -> ld.ScanReport:

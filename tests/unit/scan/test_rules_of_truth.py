@@ -6,14 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
+
+import lazydelta as ld
+from lazydelta.errors import CorruptLogError, LazyDeltaError, UnsupportedTableError, VersionNotFoundError
 from tests.support import actions
 from tests.support.actions import absolute_dv, add, inline_dv, relative_dv, remove
 from tests.support.eager_twin import replay
 from tests.support.reading import STRATEGIES, keys, live_keys
 from tests.support.table_builder import TableBuilder
-
-import lazydelta as ld
-from lazydelta.errors import CorruptLogError, LazyDeltaError, UnsupportedTableError, VersionNotFoundError
 
 EVERY_STRATEGY = pytest.mark.parametrize("strategy", STRATEGIES)
 HERE = ("", "after a checkpoint")

@@ -8,13 +8,13 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+
+import lazydelta as ld
+from lazydelta.errors import LazyDeltaError
 from tests.support import actions
 from tests.support.actions import add, relative_dv, stats
 from tests.support.reading import STRATEGIES, keys, live_keys
 from tests.support.table_builder import TableBuilder
-
-import lazydelta as ld
-from lazydelta.errors import LazyDeltaError
 
 EVERY_STRATEGY = pytest.mark.parametrize("strategy", STRATEGIES)
 STATS_FORMS = pytest.mark.parametrize("form", ["tail", "json", "parsed", "both"])

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.actions import add, relative_dv, remove, stats
-from tests.support.reading import STRATEGIES, keys, live_keys, live_paths
-from tests.support.table_builder import TableBuilder
 
 import lazydelta as ld
 from lazydelta.errors import VersionNotFoundError
+from tests.support.actions import add, relative_dv, remove, stats
+from tests.support.reading import STRATEGIES, keys, live_keys, live_paths
+from tests.support.table_builder import TableBuilder
 
 BOTH = pytest.mark.parametrize("strategy", STRATEGIES)
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import lazydelta as ld
 from tests.support.actions import add
 from tests.support.table_builder import TableBuilder
-
-import lazydelta as ld
 
 
 def chosen(table: TableBuilder, **scan: Any) -> str:

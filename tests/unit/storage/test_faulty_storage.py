@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.support.faulty_storage import fail_at, fail_by_seed, fail_every, faulty
 
 from lazydelta.errors import AccessDeniedError, StorageError
 from lazydelta.settings import Settings
 from lazydelta.storage import ObjectNotFoundError, Storage, open_storage
+from tests.support.faulty_storage import fail_at, fail_by_seed, fail_every, faulty
 
 
 @pytest.fixture

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.faulty_storage import fail_at, faulty
 
 from lazydelta import limits
 from lazydelta.errors import StorageError
 from lazydelta.settings import Settings
 from lazydelta.storage import ObjectNotFoundError, RangedFile, Storage, open_storage
+from tests.support.faulty_storage import fail_at, faulty
 
 BODY = os.urandom(400_000)
 TAIL = limits.PARQUET_FOOTER_GUESS_BYTES
