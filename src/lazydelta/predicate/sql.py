@@ -33,6 +33,8 @@ from lazydelta.predicate.expression import (
 from lazydelta.predicate.literal import Literal
 from lazydelta.predicate.moments import read_moment
 
+SqlNode = Any  # Any: sqlglot's trees carry no types that would say more
+
 # Of sqlglot's dialects the one that reads both kinds of quoted names, keeps backslashes and knows no
 # comments or functions that would change what a plain condition means.
 _DIALECT = "sqlite"
@@ -71,7 +73,7 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self.text = text
 
-    def condition(self, node: Any) -> Expression:
+    def condition(self, node: SqlNode) -> Expression:
         """The condition a node states."""
         read = _CONDITIONS.get(type(node))
         if read is not None:
@@ -86,16 +88,16 @@ class _Reader:
             return Constant(value)
         raise self.refusal(node)
 
-    def all(self, node: Any) -> Expression:
+    def all(self, node: SqlNode) -> Expression:
         return all_of(self.condition(node.this), self.condition(node.expression))
 
-    def any(self, node: Any) -> Expression:
+    def any(self, node: SqlNode) -> Expression:
         return any_of(self.condition(node.this), self.condition(node.expression))
 
-    def negation(self, node: Any) -> Expression:
+    def negation(self, node: SqlNode) -> Expression:
         return Not(self.condition(node.this))
 
-    def comparison(self, node: Any, operator: Operator) -> Expression:
+    def comparison(self, node: SqlNode, operator: Operator) -> Expression:
         left, right = node.this.unnest(), node.expression.unnest()
         if self.is_value(left) and self.is_value(right):
             return self.fold(node, operator)
@@ -103,7 +105,7 @@ class _Reader:
             left, right, operator = right, left, _MIRRORED[operator]
         return Comparison(self.column(left), operator, self.value(right))
 
-    def fold(self, node: Any, operator: Operator) -> Expression:
+    def fold(self, node: SqlNode, operator: Operator) -> Expression:
         """`1 = 1` and its kind, which tools put in front of generated filters."""
         left, right = self.value(node.this.unnest()).value, self.value(node.expression.unnest()).value
         if left is None or right is None:
@@ -112,31 +114,31 @@ class _Reader:
             raise self.refusal(node)
         return Constant((Literal(left) == Literal(right)) == (operator == "="))
 
-    def between(self, node: Any) -> Expression:
+    def between(self, node: SqlNode) -> Expression:
         column = self.column(node.this)
         low, high = self.value(node.args["low"]), self.value(node.args["high"])
         return all_of(Comparison(column, ">=", low), Comparison(column, "<=", high))
 
-    def membership(self, node: Any) -> Expression:
+    def membership(self, node: SqlNode) -> Expression:
         if set(node.args) - {"this", "expressions"} and any(
             value for name, value in node.args.items() if name not in ("this", "expressions")
         ):
             raise self.refusal(node)
         return In(self.column(node.this), tuple(self.value(value) for value in node.expressions))
 
-    def null_test(self, node: Any) -> Expression:
+    def null_test(self, node: SqlNode) -> Expression:
         if not isinstance(node.expression, exp.Null):
             raise self.refusal(node)
         return IsNull(self.column(node.this))
 
-    def like(self, node: Any, escape: str = "\\") -> Expression:
+    def like(self, node: SqlNode, escape: str = "\\") -> Expression:
         pattern = self.value(node.expression).value
         if not isinstance(pattern, str):
             raise self.refusal(node)
         matched: Expression = Like(self.column(node.this), _with_backslash(pattern, escape))
         return Not(matched) if node.args.get("negate") else matched
 
-    def escaped_like(self, node: Any) -> Expression:
+    def escaped_like(self, node: SqlNode) -> Expression:
         escape = self.value(node.expression).value
         inner = node.this
         if not isinstance(escape, str) or len(escape) != 1 or escape in "%_":
@@ -147,7 +149,7 @@ class _Reader:
             raise self.refusal(node)
         return self.like(inner, escape)
 
-    def column(self, node: Any) -> ColumnPath:
+    def column(self, node: SqlNode) -> ColumnPath:
         node = node.unnest()
         if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
             return (*self.column(node.this), node.expression.name)
@@ -155,10 +157,10 @@ class _Reader:
             return tuple(part.name for part in node.parts)
         raise self.refusal(node)
 
-    def is_value(self, node: Any) -> bool:
+    def is_value(self, node: SqlNode) -> bool:
         return node.find(exp.Column) is None and not isinstance(node, exp.Dot)
 
-    def value(self, node: Any) -> Literal:  # noqa: PLR0911  # one case per kind of literal
+    def value(self, node: SqlNode) -> Literal:  # noqa: PLR0911  # one case per kind of literal
         node = node.unnest()
         match node:
             case exp.Null():
@@ -183,7 +185,7 @@ class _Reader:
             )
         raise self.refusal(node)
 
-    def cast(self, node: Any) -> Literal:
+    def cast(self, node: SqlNode) -> Literal:
         inner, type_name = self.value(node.this).value, node.to.this.name
         if inner is None:
             return Literal(None)
@@ -201,7 +203,7 @@ class _Reader:
             return Literal(moment if isinstance(moment, datetime) else midnight)
         raise self.refusal(node)
 
-    def number(self, node: Any, text: str, type_name: str) -> Literal:
+    def number(self, node: SqlNode, text: str, type_name: str) -> Literal:
         words = {"nan": "nan", "inf": "inf", "infinity": "inf", "-inf": "-inf", "-infinity": "-inf"}
         if type_name in ("DOUBLE", "FLOAT") and text.lower() in words:
             return Literal(float(words[text.lower()]))
@@ -209,13 +211,13 @@ class _Reader:
             raise self.refusal(node)
         return Literal(_number(text))
 
-    def refusal(self, node: Any) -> InvalidRequestError:
+    def refusal(self, node: SqlNode) -> InvalidRequestError:
         return InvalidRequestError(
             f"a filter cannot contain {node.sql()}", f"filter: {self.text}", _SUPPORTED
         )
 
 
-_CONDITIONS: dict[type, Callable[[_Reader, Any], Expression]] = {
+_CONDITIONS: dict[type, Callable[[_Reader, SqlNode], Expression]] = {
     exp.Paren: lambda reader, node: reader.condition(node.this),
     exp.And: _Reader.all,
     exp.Or: _Reader.any,

@@ -138,8 +138,8 @@ def _floating(value: Value, wanted: pa.DataType) -> TypedLiteral | None:
     nearest = float(kind(float(number)))
     if kind is np.float32:
         return TypedLiteral(pa.scalar(nearest, wanted), is_rounded=Decimal(nearest) != number)
-    is_whole = number == number.to_integral_value()
-    if not is_whole or Decimal(nearest) == number:  # a fraction means the double nearest to it, as everywhere
+    if not isinstance(value, int) or Decimal(nearest) == number:
+        # Digits with a point or an exponent mean the double nearest to them, as everywhere.
         return TypedLiteral(pa.scalar(nearest, wanted))
     below = nearest if Decimal(nearest) < number else math.nextafter(nearest, -math.inf)
     return TypedLiteral(pa.scalar(below, wanted), "between")

@@ -24,7 +24,7 @@ from lazydelta.protocol.schema import PrimitiveType, arrow_type
 from lazydelta.protocol.value_text import values_from_text
 
 _SLICE_ROWS = 8192  # decoded at once: bounds the Python objects alive at a time
-_EMPTY = "{}"
+_NOTHING = "{}"
 _DECIMAL_DIGITS = Context(prec=80)  # more than any decimal and its exponent need
 
 _FLOAT_WORDS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
@@ -78,8 +78,12 @@ class _Plan(msgspec.Struct, frozen=True, eq=False):
 
 
 def _decode_slice(stats: pa.StringArray, plan: _Plan) -> DecodedStatistics:
-    present = pc.fill_null(stats, _EMPTY) if stats.null_count else stats
-    return plan.columns_of(_decode_rows(present, plan))
+    # Rows are decoded as one document. When each begins with a brace and ends with one, no object can reach
+    # over two rows: after a closing brace none may open.
+    is_object = pc.fill_null(pc.and_(pc.starts_with(stats, "{"), pc.ends_with(stats, "}")), False)
+    if not pc.all(is_object).as_py():
+        stats = pc.if_else(is_object, stats, _NOTHING)
+    return plan.columns_of(_decode_rows(stats, plan))
 
 
 def _decode_rows(stats: pa.StringArray, plan: _Plan) -> list[Any]:
