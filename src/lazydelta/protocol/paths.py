@@ -23,7 +23,7 @@ _ABSOLUTE = re.compile(r"^(?:(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):/|/)")
 _ESCAPE = re.compile(rb"%[0-9A-Fa-f]{2}")
 # Spellings of one store: Hadoop's names for S3 and for Azure without TLS.
 _SCHEME_ALIASES = {"s3a": "s3", "s3n": "s3", "abfs": "abfss"}
-_PERCENT, _COLON, _SLASH = b"%:/"
+_SLASH = ord("/")
 
 
 def canonical_path(path: str, root: str) -> str:
@@ -58,12 +58,12 @@ def string_parts(strings: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[
 
 def _special_bytes(paths: pa.Array) -> tuple[bool, bool]:
     offsets, data = string_parts(paths)
-    text = data[offsets[0] : offsets[-1]]
-    if len(text) == 0:
+    if offsets[0] == offsets[-1]:
         return False, False
+    text = data[offsets[0] : offsets[-1]].tobytes()  # a copy and two searches: faster than comparing bytes
     starts = offsets[:-1][offsets[:-1] < offsets[-1]]
-    may_be_absolute = bool((data[starts] == _SLASH).any() or (text == _COLON).any())
-    return bool((text == _PERCENT).any()), may_be_absolute
+    may_be_absolute = b":" in text or bool((data[starts] == _SLASH).any())
+    return b"%" in text, may_be_absolute
 
 
 def _decode_escapes(paths: pa.Array) -> pa.Array:

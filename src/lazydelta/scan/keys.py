@@ -24,7 +24,7 @@ DIGEST = np.dtype(f"S{DIGEST_BYTES}")
 _WORD_BYTES = 8
 # Where words are taken, counted from the end: data file names end in 36 unique characters and a short
 # suffix. Only the filter rests on this: other names cost exact look-ups, never an answer.
-_WORD_OFFSETS = (8, 24, 40, 56)
+_WORD_OFFSETS = (24, 40)
 _MIX = np.uint64(0xFF51AFD7ED558CCD)
 
 
@@ -59,17 +59,19 @@ class FileKeys:
 
 
 def path_hashes(paths: pa.Array) -> Hashes:
-    """A hash of each path, from its length and five of its words."""
+    """A hash of each path, from its length and three of its words."""
     offsets, data = string_parts(paths)
     starts, ends = offsets[:-1], offsets[1:]
     lengths = ends - starts
-    if len(data) < _WORD_BYTES or int(lengths.min(initial=_WORD_BYTES)) < _WORD_BYTES:
+    shortest = int(lengths.min(initial=max(_WORD_OFFSETS)))
+    if len(data) < _WORD_BYTES or shortest < _WORD_BYTES:
         return _short_path_hashes(paths)
     # Every 8 bytes of the text as a word, at any position.
     words = np.ndarray((len(data) - _WORD_BYTES + 1,), np.uint64, data, strides=(1,))
     hashes: Hashes = lengths.astype(np.uint64)
     for offset in _WORD_OFFSETS:
-        hashes = _mixed(hashes, words[np.maximum(ends - offset, starts)])
+        at = ends - offset
+        hashes = _mixed(hashes, words[np.maximum(at, starts) if shortest < offset else at])
     return _mixed(hashes, words[starts])
 
 
