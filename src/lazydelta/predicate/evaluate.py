@@ -7,10 +7,13 @@ Contract: an answer is no only when proven; whole batches at a time, never a loo
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from lazydelta.predicate.expression import Operator
 from lazydelta.predicate.facts import FileFacts
@@ -32,7 +35,7 @@ from lazydelta.predicate.ranges import ColumnRange, column_range
 
 _OPPOSITE: dict[Operator, Operator] = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _NAN_WINS: frozenset[Operator] = frozenset((">", ">=", "<>"))  # NaN is greatest, as in Spark and DuckDB
-_INTERVALS_MAX = 64  # a longer list of values is judged by the spans of its neighbours
+_SPANS_MAX = 16  # a longer list of texts or decimals is judged by spans of neighbours
 
 
 class Outcome(msgspec.Struct, frozen=True, eq=False):
@@ -181,14 +184,41 @@ def _member(known: ColumnRange, node: Member) -> Outcome:
 
 def _can_be_in(known: ColumnRange, values: pa.Array) -> Flags:
     numbers, has_nan = _split_nan(values)
-    possible = np.zeros(len(known.may_have_value), bool)
     if known.is_single and known.low is not None:
-        possible |= _is_one_of(known.low, numbers)
-        possible |= ~flags_of(known.low.is_valid())
+        possible = _is_one_of(known.low, numbers) | ~flags_of(known.low.is_valid())
+    elif len(numbers) and _is_machine_number(numbers.type):
+        possible = _holds_one_of(known, numbers)
     else:
+        possible = np.zeros(len(known.may_have_value), bool)
         for first, last in _spans(numbers):
             possible |= _holds(pc.less_equal, known.low, last) & _reaches(known, first, pc.greater_equal)
     return (known.may_have_value & possible) | (known.may_be_nan & has_nan)
+
+
+def _holds_one_of(known: ColumnRange, values: pa.Array) -> Flags:
+    """Whether the least value that is not below the range is not above it either."""
+    low, high = (
+        pc.fill_null(pa.nulls(len(known.may_have_value), values.type) if bound is None else bound, unbounded)
+        for bound, unbounded in ((known.low, values[0]), (known.high, values[-1]))
+    )
+    ordered = _machine_numbers(values)
+    at = np.searchsorted(ordered, _machine_numbers(low))
+    is_held: Flags = (at < len(ordered)) & (
+        ordered[np.minimum(at, len(ordered) - 1)] <= _machine_numbers(high)
+    )
+    return is_held
+
+
+def _is_machine_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_temporal(kind))
+
+
+def _machine_numbers(array: pa.Array) -> NDArray[Any]:  # Any: integers or floats of any width
+    """As numpy orders them; dates and timestamps by their ticks."""
+    if pa.types.is_temporal(array.type):
+        array = array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
+    numbers: NDArray[Any] = array.to_numpy(zero_copy_only=False)
+    return numbers
 
 
 def _can_be_out(known: ColumnRange, values: pa.Array) -> Flags:
@@ -242,7 +272,7 @@ def _prefixes(literal: pa.Scalar) -> pa.Array:
 
 def _spans(values: pa.Array) -> list[tuple[pa.Scalar, pa.Scalar]]:
     """The sorted values as at most so many closed intervals."""
-    step = max(1, -(-len(values) // _INTERVALS_MAX))
+    step = max(1, -(-len(values) // _SPANS_MAX))
     return [(values[at], values[min(at + step, len(values)) - 1]) for at in range(0, len(values), step)]
 
 

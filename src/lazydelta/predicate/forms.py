@@ -85,7 +85,7 @@ def _parse_text(text: str) -> Expression:
     return parse_where(parsed)
 
 
-# --- JSON (Any: what a caller or a JSON document holds, checked here) ----------------------------------------------------------------------
+# --- JSON (Any: what a caller or a JSON document holds, checked here) ----------
 
 
 def _parse_mapping(where: Mapping[str, Any]) -> Expression:

@@ -49,17 +49,11 @@ def typed_literal(value: Value, wanted: pa.DataType, time_zone: ZoneInfo) -> Typ
         return _on_grid(number, wanted) if number is not None else None
     if types.is_floating(wanted):
         return _floating(value, wanted)
-    assert (
-        types.is_string(wanted)
-        or types.is_binary(wanted)
-        or types.is_boolean(wanted)
-        or types.is_temporal(wanted)
-    )
     plain = _plain(value, wanted, time_zone)
     return None if plain is None else TypedLiteral(pa.scalar(plain, wanted))
 
 
-def _plain(value: Value, wanted: pa.DataType, time_zone: ZoneInfo) -> Any:
+def _plain(value: Value, wanted: pa.DataType, time_zone: ZoneInfo) -> Any:  # Any: as Arrow takes it
     """The value as Python has it, for the types in which it either fits exactly or does not belong."""
     types = pa.types
     if types.is_string(wanted):

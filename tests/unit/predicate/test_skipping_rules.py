@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from lazydelta.predicate import BoundPredicate, FileFacts, bind, col, parse_where
-from lazydelta.protocol.schema import Field, PrimitiveType, StructType
+from lazydelta.protocol.schema import ArrayType, Field, PrimitiveType, StructType
 from lazydelta.protocol.statistics import ColumnBounds, FileStatistics, statistics_from_json
 
 WIDENED = {"delta.typeChanges": [{"toType": "double", "fromType": "float", "tableVersion": 3}]}
@@ -367,16 +367,23 @@ def test_only_partition_columns_decide_without_statistics() -> None:
     assert bound("true", "long").decided_by_partitions
 
 
-def test_a_long_list_of_values_is_judged_by_its_spans() -> None:
+@pytest.mark.parametrize("type_name", ["long", "double", "decimal(10,0)"])
+def test_a_long_list_of_values_is_judged_by_what_it_holds(type_name: str) -> None:
     wanted = list(range(0, 10_000, 2))
-    predicate = bound(col("x").is_in(wanted), "long")
-    judged = predicate.might_match(facts(predicate, between(4, 4), between(-9, -1), between(20_000, 30_000)))
-    assert judged.tolist() == [True, False, False]
+    predicate = bound(col("x").is_in(wanted), type_name)
+    no_bounds = {"numRecords": 10}
+    files = (between(4, 4), between(-9, -1), between(20_000, 30_000), no_bounds, {"minValues": {"x": 9_999}})
+    judged = predicate.might_match(facts(predicate, *files))
+    assert judged.tolist() == [True, False, False, True, False]
+
+
+def test_a_long_list_of_texts_is_judged_by_spans() -> None:
+    predicate = bound(col("x").is_in([f"k{at:04}" for at in range(0, 1000, 2)]), "string")
+    files = (between("k0500", "k0500"), between("a", "b"), between("l", "m"), {"numRecords": 1})
+    assert predicate.might_match(facts(predicate, *files)).tolist() == [True, False, False, True]
 
 
 def test_a_column_of_lists_is_judged_by_its_null_count() -> None:
-    from lazydelta.protocol.schema import ArrayType
-
     schema = StructType((Field("x", ArrayType(PrimitiveType("long"), True), True, {}),))
     predicate = bind(parse_where("x is null"), schema, [], where="memory")
     assert predicate.stats_columns[0].null_count_only
