@@ -183,6 +183,7 @@ def test_a_string_max_excludes_only_what_is_greater_and_does_not_start_with_it()
     assert might("x in ('abx', 'b')", "string", cut) == [False]
     assert might("x <> 'abc'", "string", between("abc", "abc")) == [True]
     assert must("x <= 'abc'", "string", cut) == [False]
+    assert must("x in ('abc')", "string", between("abc", "abc")) == [False]
     assert must("x like 'ab%'", "string", between("ab", "abz"), cut) == [True, False]
 
 
