@@ -1,0 +1,278 @@
+"""The numbers of the house style, held by a test: sizes, shapes, rooms, and what no file may name."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import lazydelta
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "src" / "lazydelta"
+MODULE_LINES_MAX = 500
+FUNCTION_LINES_MAX = 70
+ADR_SECTIONS = ("status", "context", "options", "decision", "consequences")
+
+# Modules with two classes that work, and why they stay together.
+CROWDED_ON_PURPOSE = {
+    "src/lazydelta/table.py": "the public face: a table hands out its scans",
+}
+# A dependency that not every install has, and the room or file that may import it.
+OPTIONAL_DEPENDENCIES = {
+    "opentelemetry": ("telemetry.py",),
+    "duckdb": ("engines/",),
+    "polars": ("engines/",),
+    "pandas": ("engines/",),
+    "pyspark": ("spark/",),
+    "delta": ("spark/",),
+    "deltalake": (),
+    "matplotlib": (),
+}
+# Settings are built here and passed down; nothing else may look at the environment.
+ENVIRONMENT_READERS = ("cli/", "table.py", "serve/", "settings.py")
+
+# Hosts of package registries and paths of somebody's machine, spelled so that this file holds none.
+FORBIDDEN = re.compile(
+    "|".join(
+        [
+            r"repo1?\.maven\.(org|apache)",
+            r"files\.pythonhosted",
+            r"pypi\.(org|python)",
+            r"registry\.npmjs",
+            r"crates\.io/api",
+            r"proxy\.golang",
+            r"(?<![\w.])/wor" + r"k/(main|shared)",
+            r"(?<![\w.])/ro" + r"ot/",
+            r"(?<![\w.<])/ho" + r"me/[a-z]",
+            r"(?<![\w.])/Use" + r"rs/[a-z]",
+        ]
+    )
+)
+
+
+def source_files() -> list[Path]:
+    """Every Python file of the package, the tests and the benchmarks."""
+    return [path for path in tracked_files() if path.suffix == ".py"]
+
+
+def package_files() -> list[Path]:
+    """Every module of the package."""
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+@cache
+def tracked_files() -> tuple[Path, ...]:
+    """What is in the repository, or about to be: ignored files are not."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return tuple(path for path in (ROOT / name for name in listed.stdout.splitlines()) if path.is_file())
+
+
+def test_no_module_is_longer_than_it_may_be() -> None:
+    lengths = {_name(path): len(path.read_text("utf-8").splitlines()) for path in source_files()}
+    assert {name: lines for name, lines in lengths.items() if lines > MODULE_LINES_MAX} == {}
+
+
+def test_no_function_is_longer_than_it_may_be() -> None:
+    too_long = {
+        f"{_name(path)}:{function.name}": length
+        for path in source_files()
+        for function in _functions(_tree(path))
+        if (length := (function.end_lineno or 0) - function.lineno + 1) > FUNCTION_LINES_MAX
+    }
+    assert too_long == {}
+
+
+def test_a_module_has_at_most_one_class_with_behaviour() -> None:
+    crowded = {
+        _name(path): names
+        for path in source_files()
+        if len(names := [node.name for node in _classes(_tree(path)) if _has_behaviour(node)]) > 1
+        and _name(path) not in CROWDED_ON_PURPOSE
+    }
+    assert crowded == {}
+
+
+def test_every_module_begins_by_saying_what_it_is_for() -> None:
+    assert [_name(path) for path in source_files() if not ast.get_docstring(_tree(path))] == []
+
+
+def test_public_means_listed_in_all_and_importable() -> None:
+    assert sorted(lazydelta.__all__) == sorted(set(lazydelta.__all__))
+    missing = [name for name in lazydelta.__all__ if not hasattr(lazydelta, name)]
+    assert missing == []
+    submodules = {path.stem for path in PACKAGE.iterdir() if not path.name.startswith("_")}
+    ours = {
+        name
+        for name, value in vars(lazydelta).items()
+        if not name.startswith("_") and getattr(value, "__module__", "").startswith("lazydelta")
+    }
+    assert ours - submodules <= set(lazydelta.__all__), "imported into lazydelta but not listed"
+
+
+def test_a_rooms_init_only_re_exports() -> None:
+    strangers = [
+        f"{_inside(path)}: {ast.unparse(node)[:60]}"
+        for path in package_files()
+        if path.name == "__init__.py"
+        for index, node in enumerate(_tree(path).body)
+        if not (_is_docstring(node, index) or _is_re_export(node) or _is_lazy_export(node))
+    ]
+    assert strangers == []
+
+
+def test_every_room_imports_alone() -> None:
+    for path in package_files():
+        module = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+        importlib.import_module(module.removesuffix(".__init__").removesuffix(".__main__"))
+
+
+def test_no_file_names_a_registry_or_somebodys_machine() -> None:
+    found = {}
+    for path in tracked_files():
+        if path.suffix == ".lock" or path.name == "LICENSE" or path == Path(__file__).resolve():
+            continue
+        try:
+            text = path.read_text("utf-8")
+        except UnicodeDecodeError:
+            continue
+        if hits := sorted({match[0] for match in FORBIDDEN.finditer(text)}):
+            found[_name(path)] = hits
+    assert found == {}
+
+
+def test_only_the_edges_read_the_environment() -> None:
+    readers = [
+        _inside(path)
+        for path in package_files()
+        if re.search(
+            r"\bos\.(environ|getenv)\b|from os import .*\b(environ|getenv)\b", path.read_text("utf-8")
+        )
+        and not _inside(path).startswith(ENVIRONMENT_READERS)
+    ]
+    assert readers == []
+
+
+def test_an_optional_dependency_is_imported_in_its_own_room_only() -> None:
+    strays = [
+        (_inside(path), name)
+        for path in package_files()
+        for name in _imported(_tree(path))
+        if name in OPTIONAL_DEPENDENCIES
+        and not _inside(path).startswith(OPTIONAL_DEPENDENCIES[name] or ("-",))
+    ]
+    assert strays == []
+
+
+def test_every_decision_record_has_its_sections() -> None:
+    records = sorted((ROOT / "docs" / "adr").glob("[0-9]*.md"))
+    lacking = {}
+    for path in records:
+        headings = {
+            re.sub(r"\W.*", "", line.lstrip("# ").lower())
+            for line in path.read_text("utf-8").splitlines()
+            if line.startswith("#")
+        }
+        text = path.read_text("utf-8").lower()
+        absent = [name for name in ADR_SECTIONS if name not in headings and f"{name}:" not in text]
+        if absent:
+            lacking[path.name] = absent
+    assert lacking == {}
+
+
+def test_every_type_ignore_carries_a_reason() -> None:
+    bare = [
+        f"{_inside(path)}:{number}: {line.strip()}"
+        for path in package_files()
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1)
+        if "# type: ignore" in line and not re.search(r"# type: ignore\[[\w, -]+\]\s+#? ?\S", line)
+    ]
+    assert bare == []
+
+
+def test_a_module_that_uses_any_says_why() -> None:
+    silent = [
+        _inside(path)
+        for path in package_files()
+        if re.search(r"^from typing import .*\bAny\b", path.read_text("utf-8"), re.MULTILINE)
+        and not re.search(r"\bAny\b[^\n]*#|#[^\n]*\bAny\b", path.read_text("utf-8"))
+    ]
+    assert silent == []
+
+
+def _name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def _inside(path: Path) -> str:
+    return path.relative_to(PACKAGE).as_posix()
+
+
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
+def _functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def _classes(tree: ast.Module) -> list[ast.ClassDef]:
+    return [node for node in tree.body if isinstance(node, ast.ClassDef)]
+
+
+def _has_behaviour(node: ast.ClassDef) -> bool:
+    """A struct, an enumeration, an error or a seam has at most properties and what Python itself calls.
+
+    A private class serves the public one beside it and is not counted.
+    """
+    if node.name.startswith("_") or any("Protocol" in ast.unparse(base) for base in node.bases):
+        return False
+    return any(
+        isinstance(member, ast.FunctionDef | ast.AsyncFunctionDef)
+        and not member.name.startswith("_")
+        and not any(ast.unparse(mark).endswith(("property", "classmethod")) for mark in member.decorator_list)
+        and not _is_one_line(member)
+        for member in node.body
+    )
+
+
+def _is_one_line(member: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """A method that only answers from the struct's own fields is data, not behaviour."""
+    body = member.body[1:] if ast.get_docstring(member) else member.body
+    return len(body) == 1 and isinstance(body[0], ast.Return)
+
+
+def _is_docstring(node: ast.stmt, index: int) -> bool:
+    return index == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def _is_re_export(node: ast.stmt) -> bool:
+    if isinstance(node, ast.ImportFrom | ast.Import):
+        return True
+    is_all = isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in ("__all__", "__version__")
+    return is_all or (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test))
+
+
+def _is_lazy_export(node: ast.stmt) -> bool:
+    """Names that load their module when asked for, which keeps `--help` fast, are re-exports too."""
+    if isinstance(node, ast.FunctionDef):
+        return node.name in ("__getattr__", "__dir__")
+    return isinstance(node, ast.Assign | ast.AnnAssign) and bool(re.match(r"_[A-Z]+\b", ast.unparse(node)))
+
+
+def _imported(tree: ast.Module) -> set[str]:
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module.partition(".")[0])
+    return names
