@@ -19,8 +19,8 @@ def python_problem():
         found = ".".join(str(part) for part in sys.version_info[:3])
         return (
             "Python 3.11 or newer is needed, {} is {}.\n"
-            "  fix: install it (Debian, Ubuntu: apt-get install python3.11 python3.11-venv; macOS: brew install "
-            "python@3.11), then run: make PYTHON=python3.11 ..."
+            "  fix: install it (Debian, Ubuntu: apt-get install python3.11 python3.11-venv; "
+            "macOS: brew install python@3.11), then run: make PYTHON=python3.11 ..."
         ).format(sys.executable, found)
     try:
         import ensurepip  # noqa: F401
@@ -33,7 +33,10 @@ def python_problem():
 def java_problem():
     """What is wrong with the Java on the PATH, if anything."""
     java = shutil.which("java")
-    advice = "\n  fix: install it (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17)"
+    advice = (
+        "\n  fix: install it (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; "
+        "macOS: brew install openjdk@17)"
+    )
     if java is None:
         return "Java 17 or newer is needed for the Spark tests, and no java is on the PATH." + advice
     words = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
