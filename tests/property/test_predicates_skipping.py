@@ -49,12 +49,15 @@ def test_every_pair_of_values_is_judged_rightly_by_every_comparison(
 ) -> None:
     pairs = list(combinations_with_replacement([None, *VALUES[column]], 2))
     files = [WrittenFile(rows=[row_of(**{column: value}) for value in pair], **habits) for pair in pairs]
+    whole = [file for file, pair in zip(files, pairs, strict=True) if None not in pair]  # the last ones
     batch = batch_of([row for file in files for row in file.rows])
     for expression in _every_leaf(column):
         predicate = bind(expression, SCHEMA, PARTITIONS, where="memory")
         verdicts = np.array(matches(predicate, batch).to_pylist(), object).reshape(len(files), 2)
         facts = FileFacts(len(files), {}, json_statistics(files, predicate.stats_columns))
+        lean = FileFacts(len(whole), {}, json_statistics(whole, predicate.stats_columns, lean=True))
         for condition, truth in ((predicate, True), (_negated(predicate), False)):
+            assert (condition.might_match(lean) == condition.might_match(facts)[-len(whole) :]).all()
             has_match, all_match = (verdicts == truth).any(axis=1), (verdicts == truth).all(axis=1)
             dropped = has_match & ~condition.might_match(facts)
             wrong = condition.must_match(facts) & ~all_match

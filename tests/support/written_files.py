@@ -132,9 +132,12 @@ def batch_of(rows: Sequence[Row], partition: Row | None = None) -> pa.RecordBatc
     return pa.RecordBatch.from_pylist(full, arrow_schema(SCHEMA))
 
 
-def json_statistics(files: Sequence[WrittenFile], columns: Sequence[StatsColumn]) -> FileStatistics:
+def json_statistics(
+    files: Sequence[WrittenFile], columns: Sequence[StatsColumn], *, lean: bool = False
+) -> FileStatistics:
     """What a reader makes of the logged JSON."""
-    return statistics_from_json(pa.array([stats_json(file) for file in files], pa.string()), columns)
+    texts = pa.array([stats_json(file) for file in files], pa.string())
+    return statistics_from_json(texts, columns, lean=lean)
 
 
 def typed_statistics(files: Sequence[WrittenFile], columns: Sequence[StatsColumn]) -> FileStatistics:

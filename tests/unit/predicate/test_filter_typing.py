@@ -195,6 +195,11 @@ def test_what_no_value_or_every_value_satisfies_depends_on_null_alone(where: str
     assert root.value is answer
 
 
+def test_a_null_test_asks_for_null_counts() -> None:
+    predicate = bind(parse_where("not (count is null) or value > 1"), SCHEMA, [], where="t")
+    assert [column.is_null_tested for column in predicate.stats_columns] == [True, False]
+
+
 def test_zero_with_an_exponent_is_zero() -> None:
     assert bound_root("count = 0e500").value.as_py() == 0
 

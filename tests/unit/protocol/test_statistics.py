@@ -181,6 +181,27 @@ def test_of_some_types_only_the_null_count_is_read(type_name: str, more: dict[st
     assert listed(bounds) == [None, None, [2]]
 
 
+def test_lean_decoding_leaves_counts_out_until_a_bound_is_missing() -> None:
+    whole = '{"numRecords":3,"minValues":{"x":1},"maxValues":{"x":2},"nullCount":{"x":0},"tightBounds":false}'
+    all_null = '{"numRecords":3,"nullCount":{"x":3}}'
+    lean = statistics_from_json(pa.array([whole]), [column("x", "long")], lean=True)
+    assert listed(lean.columns["x",]) == [[1], [2], [None]]
+    mixed = statistics_from_json(pa.array([whole] * 3000 + [all_null]), [column("x", "long")], lean=True)
+    assert listed(mixed.columns["x",])[2][-2:] == [0, 3]
+    assert mixed.num_records is not None
+    assert mixed.tight_bounds is not None
+    assert mixed.num_records.to_pylist()[-2:] == [3, 3]
+    assert mixed.tight_bounds.to_pylist()[-2:] == [False, None]
+    assert len(mixed.num_records) == 3001
+
+
+@pytest.mark.parametrize("more", [{"is_null_tested": True}, {"null_count_only": True}])
+def test_lean_decoding_keeps_the_counts_that_a_null_test_needs(more: dict[str, Any]) -> None:
+    text = '{"numRecords":3,"minValues":{"x":1},"maxValues":{"x":2},"nullCount":{"x":0}}'
+    lean = statistics_from_json(pa.array([text]), [column("x", "long", **more)], lean=True)
+    assert listed(lean.columns["x",])[2] == [0]
+
+
 # --- stats_parsed ------------------------------------------------------------------
 
 
