@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -18,6 +19,7 @@ _TITLES = {
     "predicate": "files that `value < 100.05` cannot rule out (JSON statistics)",
     "today": "100 files of today's partition",
 }
+_COLOURS = {"ours": "tab:orange", "peer": "tab:blue", "kernel": "tab:cyan", "floor": "tab:gray"}
 _COLUMNS = ("reader", "seconds", "range", "CPU s", "MB over import", "times lazydelta", "note")
 
 
@@ -101,23 +103,33 @@ def _picture(path: Path, rows: Sequence[Row]) -> Path:
     import matplotlib.pyplot as plt
 
     files = max(row.files for row in rows)
-    queries = ("hundred", "all", "predicate")
-    figure, axes = plt.subplots(2, len(queries), figsize=(15, 7), layout="constrained")
-    for column, query in enumerate(queries):
-        shown = [
-            r for r in rows if r.files == files and r.query == query and r.table == "ladder" and r.seconds
-        ]
-        shown.sort(key=lambda row: row.seconds.median if row.seconds else 0, reverse=True)
-        for axis, name, unit in zip(
-            axes[:, column], ("seconds", "peak_mb"), ("seconds", "MB over import"), strict=True
-        ):
-            values = [max(getattr(row, name).median, 1e-4) for row in shown]
-            colours = ["tab:orange" if row.kind == "ours" else "tab:blue" for row in shown]
-            bars = axis.barh([row.reader for row in shown], values, color=colours)
-            axis.bar_label(bars, labels=[f" {value:,.3g}" for value in values])
-            axis.set(xscale="log", xlabel=unit, title=_TITLES[query] if axis is axes[0, column] else "")
-            axis.margins(x=0.25)
+    titles = {"hundred": "first 100 files", "all": "every file", "predicate": "predicate on JSON statistics"}
+    figure, axes = plt.subplots(2, len(titles), figsize=(16, 7.5), layout="constrained")
+    for column, (query, title) in enumerate(titles.items()):
+        shown = [r for r in rows if (r.table, r.files, r.query) == ("ladder", files, query)]
+        shown.sort(key=lambda row: row.seconds.median if row.seconds else float("inf"), reverse=True)
+        axes[0, column].set_title(title)
+        _bars(axes[0, column], shown, "seconds", "seconds")
+        _bars(axes[1, column], shown, "peak_mb", "MB over import")
     figure.suptitle(f"Delta readers on a log of {files:,} files")
     figure.savefig(path, dpi=110)
     plt.close(figure)
     return path
+
+
+def _bars(axis: Any, shown: Sequence[Row], name: str, unit: str) -> None:  # Any: matplotlib's axes
+    """A bar for each reader; one that gave no answer has a word instead."""
+    figures: list[Figure | None] = [getattr(row, name) for row in shown]
+    least = min((figure.median for figure in figures if figure), default=1.0)
+    values = [figure.median if figure else least / 2 for figure in figures]
+    colours = ["none" if row.seconds is None else _COLOURS[row.kind] for row in shown]
+    bars = axis.barh([row.reader for row in shown], values, color=colours)
+    words = [_word(row, figure) for row, figure in zip(shown, figures, strict=True)]
+    axis.bar_label(bars, labels=words, padding=3)
+    axis.set(xscale="log", xlabel=unit, xlim=(least / 2, max(values) * 30))
+
+
+def _word(row: Row, figure: Figure | None) -> str:
+    if figure is None:
+        return "cannot" if (row.failure or "").startswith("cannot") else (row.failure or "")
+    return f"{figure.median:,.0f}" if figure.median >= 100 else f"{figure.median:.3g}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -9,7 +11,7 @@ import pytest
 
 from bench.promises import Budget, judge
 from bench.readers import READERS, Result
-from bench.report import headline, tables, verdicts
+from bench.report import headline, save, tables, verdicts
 from bench.summary import fastest, find, ratio, rows
 
 BUDGET = Budget(tail_bytes=7_000_000, footer_bytes=20_000, table_state_bytes=10_000)
@@ -143,3 +145,11 @@ def test_the_report_names_the_ratio_and_each_verdict() -> None:
     assert "duckdb takes 940.00 times as long" in headline(made, LARGE)
     told = verdicts(judge(made, files=LARGE, smaller=SMALL, budget=BUDGET))
     assert told.count("PASS") == len(judge(made, files=LARGE, smaller=SMALL, budget=BUDGET))
+
+
+def test_a_run_is_saved_as_text_json_and_picture(tmp_path: Path) -> None:
+    made = rows(_good_run())
+    picture = save(tmp_path, "run", _good_run(), made, judge(made, files=LARGE, smaller=SMALL, budget=BUDGET))
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert len(json.loads((tmp_path / "run.json").read_text())["results"]) == len(_good_run())
+    assert "daft" in (tmp_path / "run.md").read_text()
