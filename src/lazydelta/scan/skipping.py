@@ -85,7 +85,7 @@ def _statistics(rows: pa.RecordBatch, columns: Sequence[StatsColumn]) -> FileSta
     if STATS_PARSED in rows.schema.names:
         return statistics_from_struct(rows.column(STATS_PARSED), columns)
     if "stats" in rows.schema.names:
-        return statistics_from_json(rows.column("stats"), columns)
+        return statistics_from_json(rows.column("stats"), columns, lean=True)
     return None
 
 
