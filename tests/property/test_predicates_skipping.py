@@ -55,8 +55,8 @@ def test_every_pair_of_values_is_judged_rightly_by_every_comparison(
         predicate = bind(expression, SCHEMA, PARTITIONS, where="memory")
         verdicts = np.array(matches(predicate, batch).to_pylist(), object).reshape(len(files), 2)
         facts = FileFacts(len(files), {}, json_statistics(files, predicate.stats_columns))
-        lean = FileFacts(len(whole), {}, json_statistics(whole, predicate.stats_columns, lean=True))
         for condition, truth in ((predicate, True), (_negated(predicate), False)):
+            lean = FileFacts(len(whole), {}, json_statistics(whole, condition.stats_columns, lean=True))
             assert (condition.might_match(lean) == condition.might_match(facts)[-len(whole) :]).all()
             has_match, all_match = (verdicts == truth).any(axis=1), (verdicts == truth).all(axis=1)
             dropped = has_match & ~condition.might_match(facts)

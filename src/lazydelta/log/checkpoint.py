@@ -10,16 +10,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import TypeVar
 from urllib.parse import unquote
 
 import msgspec
+import pyarrow as pa
 
 from lazydelta import limits
 from lazydelta.errors import CorruptLogError
-from lazydelta.log.file_rows import DELTA_FIELDS, STATS_PARSED, Batches, rows_from_adds, rows_from_struct
+from lazydelta.log.file_rows import (
+    DELTA_FIELDS,
+    STATS_PARSED,
+    Batches,
+    RowFilter,
+    rows_from_adds,
+    rows_from_struct,
+)
 from lazydelta.log.lines import ACTION_DECODER, decoded_lines
 from lazydelta.log.parquet_part import DamagedCheckpointError, ParquetPart
+from lazydelta.log.prefetch import prefetch
 from lazydelta.log.segment import CheckpointFiles
 from lazydelta.protocol.actions import ActionLine, Metadata, Protocol, SidecarFile
 from lazydelta.protocol.names import SIDECAR_FOLDER
@@ -38,6 +48,7 @@ class RowRequest(msgspec.Struct, frozen=True, kw_only=True):
     columns: tuple[str, ...]
     stats_paths: tuple[tuple[str, ...], ...] = ()  # physical paths whose typed statistics are wanted
     keep_row_groups: RowGroupFilter | None = None
+    keep_rows: RowFilter | None = None
     batch_rows: int = limits.BATCH_ROWS
     row_groups_per_batch: int = limits.CHECKPOINT_ROW_GROUPS_PER_BATCH
     read_ahead: bool = True  # off where a limit may stop the scan after a few rows
@@ -104,10 +115,13 @@ class CheckpointReader:
             self.row_groups_read += len(bunch)
             columns = _columns(part, request)
             leaves = _leaves(part, bunch, columns=columns, stats_paths=request.stats_paths)
-            for batch in part.batches(bunch, leaves, request.batch_rows, read_ahead=request.read_ahead):
-                rows = rows_from_struct(batch.column("add"), columns, self._storage.root)
-                if rows.num_rows:
-                    yield rows
+            stream = part.batches(bunch, leaves, request.batch_rows, read_ahead=request.read_ahead)
+            with closing(prefetch(stream) if request.read_ahead else stream) as batches:
+                for batch in batches:
+                    adds = batch.column("add")
+                    rows = rows_from_struct(adds, columns, self._storage.root, request.keep_rows)
+                    if rows.num_rows:
+                        yield rows
 
     def _sidecar_parts(self) -> list[ParquetPart]:
         if self._sidecars is None:
@@ -141,8 +155,11 @@ class CheckpointReader:
             columns = (*columns, "stats")
         for lines in self._json_slices():
             adds = [line.add for line in lines if line.add is not None]
-            if adds:
-                yield rows_from_adds(adds, columns, self._storage.root)
+            rows = rows_from_adds(adds, columns, self._storage.root)
+            if request.keep_rows is not None:
+                rows = rows.filter(pa.array(request.keep_rows(rows, None)))
+            if rows.num_rows:
+                yield rows
 
     def _json_slices(self) -> Iterator[list[ActionLine]]:
         for file in self._files.files:

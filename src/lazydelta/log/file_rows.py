@@ -7,14 +7,19 @@ names and is there only where the source is typed.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lazydelta.protocol.actions import Add, DeletionVector, check_storage_type
 from lazydelta.protocol.paths import canonical_paths
 
+Mask = npt.NDArray[np.bool_]
+# Which rows of a batch are wanted, of those that the mask (None: all) leaves.
+RowFilter = Callable[[pa.RecordBatch, Mask | None], Mask]
 # A stage of the pipeline: batches as they are pulled; closing it stops the reads below.
 Batches = Generator[pa.RecordBatch, None, None]
 
@@ -71,21 +76,21 @@ def rows_from_adds(adds: Sequence[Add], columns: Sequence[str], root: str) -> pa
     return pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
 
 
-def rows_from_struct(adds: pa.StructArray, columns: Sequence[str], root: str) -> pa.RecordBatch:
-    """The `add` column of a checkpoint's batch as rows; rows of other actions are left out."""
-    if adds.null_count:
-        adds = adds.filter(adds.is_valid())
-    present = {field.name for field in adds.type}
-    arrays: dict[str, pa.Array] = {"path": canonical_paths(adds.field("path"), root)}
-    for name in columns:
-        if name == "path":
-            continue
-        field = DELTA_FIELDS.get(name, name)
-        if field in present:
-            arrays[name] = _as_public(name, adds.field(field))
-        elif name not in {"deletion_vector", STATS_PARSED}:
-            arrays[name] = pa.nulls(len(adds), FILE_COLUMNS[name])
-    return pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
+def rows_from_struct(
+    adds: pa.StructArray, columns: Sequence[str], root: str, keep: RowFilter | None = None
+) -> pa.RecordBatch:
+    """The `add` column of a checkpoint's batch as rows; rows of other actions are left out.
+
+    `keep` judges the rows before anything else is done with them: what it drops is never copied.
+    """
+    wanted = adds.is_valid().to_numpy(zero_copy_only=False) if adds.null_count else None
+    if keep is not None:
+        wanted = keep(_public(adds, [name for name in columns if name != "path"]), wanted)
+    if wanted is not None and not wanted.all():
+        adds = adds.filter(pa.array(wanted))
+    paths = canonical_paths(adds.field("path"), root)
+    rest = _public(adds, [name for name in columns if name != "path"])
+    return pa.RecordBatch.from_arrays([paths, *rest.columns], names=["path", *rest.schema.names])
 
 
 def deletion_vectors(rows: pa.RecordBatch) -> pa.StructArray | None:
@@ -112,6 +117,19 @@ def vector_structs(vectors: Iterable[DeletionVector | None]) -> pa.StructArray |
         for vector in vectors
     ]
     return pa.array(values, DELETION_VECTOR_TYPE) if any(values) else None
+
+
+def _public(adds: pa.StructArray, columns: Sequence[str]) -> pa.RecordBatch:
+    """These columns of the struct under their public names, without copying."""
+    present = {field.name for field in adds.type}
+    arrays: dict[str, pa.Array] = {}
+    for name in columns:
+        field = DELTA_FIELDS.get(name, name)
+        if field in present:
+            arrays[name] = _as_public(name, adds.field(field))
+        elif name not in {"deletion_vector", STATS_PARSED}:
+            arrays[name] = pa.nulls(len(adds), FILE_COLUMNS[name])
+    return pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
 
 
 def _as_public(name: str, column: pa.Array) -> pa.Array:

@@ -7,7 +7,7 @@ what the store cannot give stays a `StorageError`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
@@ -71,7 +71,7 @@ class ParquetPart:
 
     def batches(
         self, row_groups: Sequence[int], columns: Sequence[str], batch_rows: int, *, read_ahead: bool = False
-    ) -> Iterator[pa.RecordBatch]:
+    ) -> Generator[pa.RecordBatch, None, None]:
         """These row groups in this order, these columns (leaves or whole groups), in slices."""
         metadata = self.metadata
         chunks = [self._column_chunks(index, columns) for index in row_groups]

@@ -46,6 +46,7 @@ from lazydelta.predicate.nodes import (
     Some,
     columns_of,
 )
+from lazydelta.predicate.sides import sides_needed
 from lazydelta.predicate.typed_literal import TypedLiteral, typed_literal
 from lazydelta.protocol.schema import PrimitiveType, StructType, arrow_type
 from lazydelta.protocol.statistics import StatsColumn
@@ -84,7 +85,7 @@ def bind(
         columns=tuple(column.path for column in columns),
         partition_columns=tuple(column.physical_path[0] for column in columns if column.is_partition),
         stats_columns=tuple(
-            _stats_column(column, is_null_tested=column in null_tested)
+            _stats_column(column, is_null_tested=column in null_tested, sides=sides_needed(root, column))
             for column in columns
             if _has_statistics(column)
         ),
@@ -220,13 +221,14 @@ def _null_tested(node: Node) -> Iterator[BoundColumn]:
             yield from _null_tested(part)
 
 
-def _stats_column(column: BoundColumn, *, is_null_tested: bool) -> StatsColumn:
+def _stats_column(column: BoundColumn, *, is_null_tested: bool, sides: frozenset[str]) -> StatsColumn:
     return StatsColumn(
         path=column.physical_path,
         type=PrimitiveType(column.type_name or "void"),
         is_collated=column.is_collated,
         null_count_only=column.type_name in _UNCOMPARABLE or column.is_collated,
         is_null_tested=is_null_tested,
+        sides=sides,
     )
 
 

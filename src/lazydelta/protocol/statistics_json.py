@@ -15,20 +15,25 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, DecimalExcepti
 from typing import Any
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lazydelta.protocol.arrow_casts import cast_where_possible
+from lazydelta.protocol.paths import string_parts
 from lazydelta.protocol.schema import PrimitiveType, arrow_type
 from lazydelta.protocol.value_text import values_from_text
 
 _SLICE_ROWS = 2048  # decoded at once: bounds the Python objects alive at a time
 _NOTHING = "{}"
+_NOTHING_BYTES = b"{}"
 _DECIMAL_DIGITS = Context(prec=80)  # more than any decimal and its exponent need
 
 _FLOAT_WORDS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 
 Path = tuple[str, ...]
+Sides = frozenset[str]  # of "min" and "max"
 Bounds = tuple[pa.Array | None, pa.Array | None, pa.Array]
 
 
@@ -41,20 +46,28 @@ class DecodedStatistics(msgspec.Struct, frozen=True, eq=False):
 
 
 def decode_statistics(
-    stats: pa.StringArray, paths: tuple[Path, ...], bound_types: tuple[str | None, ...], *, lean: bool = False
+    stats: pa.StringArray,
+    paths: tuple[Path, ...],
+    bound_types: tuple[str | None, ...],
+    sides: tuple[Sides, ...],
+    *,
+    lean: bool = False,
 ) -> DecodedStatistics:
     """Decode the statistics of `paths`; `bound_types` holds Delta type names, None for null counts alone.
 
-    When `lean`, counts are null up to the first slice in which a bound is missing.
+    `sides` says which bounds of each are wanted. When `lean`, counts are null up to the first slice in which
+    a wanted bound is missing.
     """
-    full = _plan(paths, bound_types, has_counts=True)
-    plan = _plan(paths, bound_types, has_counts=False) if lean and None not in bound_types else full
+    full = _plan(paths, bound_types, sides, has_counts=True)
+    is_lean = lean and None not in bound_types
+    plan = _plan(paths, bound_types, sides, has_counts=False) if is_lean else full
     pieces = []
     for at in range(0, len(stats), _SLICE_ROWS):
-        piece = _decode_slice(stats.slice(at, _SLICE_ROWS), plan)
-        if plan is not full and _lacks_bounds(piece):
+        rows = stats.slice(at, _SLICE_ROWS)
+        piece = _decode_slice(rows, plan)
+        if plan is not full and _lacks_bounds(piece, without_statistics=rows.null_count):
             plan = full  # where one file has nulls only, others will: decoding twice stays the exception
-            piece = _decode_slice(stats.slice(at, _SLICE_ROWS), plan)
+            piece = _decode_slice(rows, plan)
         pieces.append(piece)
     if not pieces:
         pieces = [plan.columns_of([])]
@@ -68,40 +81,60 @@ class _Plan(msgspec.Struct, frozen=True, eq=False):
     empty: Any
     bound_types: tuple[str | None, ...]
     leaves: tuple[str, ...]
+    sides: tuple[Sides, ...]
     has_counts: bool
 
     def columns_of(self, rows: Sequence[Any]) -> DecodedStatistics:
         columns: list[Bounds] = []
-        for leaf, type_name in zip(self.leaves, self.bound_types, strict=True):
+        for leaf, type_name, sides in zip(self.leaves, self.bound_types, self.sides, strict=True):
             low = high = None
-            if type_name is not None:
+            if type_name is not None and "min" in sides:
                 low = _bound_array(_pluck(rows, f"low.{leaf}"), type_name, is_min=True)
+            if type_name is not None and "max" in sides:
                 high = _bound_array(_pluck(rows, f"high.{leaf}"), type_name, is_min=False)
             columns.append((low, high, self.counts_of(rows, f"nulls.{leaf}")))
-        tight = pa.array(_pluck(rows, "tight_bounds") if self.has_counts else [None] * len(rows), pa.bool_())
+        has_tight = self.has_counts and bool(rows)
+        tight = (
+            pa.array(_pluck(rows, "tight_bounds"), pa.bool_())
+            if has_tight
+            else pa.nulls(len(rows), pa.bool_())
+        )
         return DecodedStatistics(self.counts_of(rows, "num_records"), tight, columns)
 
     def counts_of(self, rows: Sequence[Any], dotted: str) -> pa.Array:
         return _integers(_pluck(rows, dotted)) if self.has_counts else pa.nulls(len(rows), pa.int64())
 
 
-def _lacks_bounds(piece: DecodedStatistics) -> bool:
-    return any(bound is None or bound.null_count for low, high, _ in piece.columns for bound in (low, high))
+def _lacks_bounds(piece: DecodedStatistics, *, without_statistics: int) -> bool:
+    """Whether a file that has statistics lacks one of the bounds that were decoded."""
+    decoded = [bound for low, high, _ in piece.columns for bound in (low, high) if bound is not None]
+    return any(bound.null_count > without_statistics for bound in decoded)
 
 
 def _decode_slice(stats: pa.StringArray, plan: _Plan) -> DecodedStatistics:
     # Rows are decoded as one document. When each begins with a brace and ends with one, no object can reach
     # over two rows: after a closing brace none may open.
-    is_object = pc.fill_null(pc.and_(pc.starts_with(stats, "{"), pc.ends_with(stats, "}")), False)
-    if not pc.all(is_object).as_py():
-        stats = pc.if_else(is_object, stats, _NOTHING)
+    is_object = _is_object(stats)
+    if np.count_nonzero(is_object) != len(stats) - stats.null_count:
+        stats = pc.if_else(pa.array(is_object), stats, _NOTHING)
     return plan.columns_of(_decode_rows(stats, plan))
+
+
+def _is_object(stats: pa.StringArray) -> npt.NDArray[np.bool_]:
+    """Which rows begin and end with a brace."""
+    offsets, data = string_parts(stats)
+    starts, ends = offsets[:-1], offsets[1:]
+    found = np.zeros(len(stats), np.bool_)
+    rows = np.flatnonzero(ends - starts >= len(_NOTHING))
+    found[rows] = (data[starts[rows]] == _NOTHING_BYTES[0]) & (data[ends[rows] - 1] == _NOTHING_BYTES[1])
+    return found
 
 
 def _decode_rows(stats: pa.StringArray, plan: _Plan) -> list[Any]:
     """Decode all rows as one document; where that fails, by halves, down to the rows that say nothing."""
-    rows = pa.ListArray.from_arrays(pa.array([0, len(stats)], pa.int32()), stats)
-    document = pc.binary_join(rows, "\n")[0].as_buffer()
+    lines = pc.binary_join_element_wise(stats, "", "\n", null_handling="replace", null_replacement=_NOTHING)
+    offsets, data = string_parts(lines)
+    document = data[offsets[0] : offsets[-1]]
     try:
         decoded: list[Any] = plan.decoder.decode_lines(document)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -186,13 +219,20 @@ def _on_grid(value: Decimal | None, wanted: pa.Decimal128Type, rounding: str) ->
 
 
 @functools.lru_cache(maxsize=64)
-def _plan(paths: tuple[Path, ...], bound_types: tuple[str | None, ...], *, has_counts: bool) -> _Plan:
-    bounded = [(path, _json_type(name)) for path, name in zip(paths, bound_types, strict=True) if name]
-    values = _section(bounded)
-    fields: dict[str, tuple[str, Any, Any]] = {
-        "low": ("minValues", values | None, values()),
-        "high": ("maxValues", values | None, values()),
-    }
+def _plan(
+    paths: tuple[Path, ...],
+    bound_types: tuple[str | None, ...],
+    sides: tuple[Sides, ...],
+    *,
+    has_counts: bool,
+) -> _Plan:
+    fields: dict[str, tuple[str, Any, Any]] = {}
+    for field, name, side in (("low", "minValues", "min"), ("high", "maxValues", "max")):
+        wanted = zip(paths, bound_types, sides, strict=True)
+        bounded = [(path, _json_type(kind)) for path, kind, of in wanted if kind and side in of]
+        if bounded:
+            values = _section(bounded)
+            fields[field] = (name, values | None, values())
     if has_counts:
         nulls = _section([(path, int) for path in paths])
         fields["nulls"] = ("nullCount", nulls | None, nulls())
@@ -200,7 +240,7 @@ def _plan(paths: tuple[Path, ...], bound_types: tuple[str | None, ...], *, has_c
         fields["tight_bounds"] = ("tightBounds", bool | None, None)
     row = _struct(fields)
     leaves = tuple(".".join(map(_attribute, path)) for path in paths)
-    return _Plan(msgspec.json.Decoder(row), row(), bound_types, leaves, has_counts)
+    return _Plan(msgspec.json.Decoder(row), row(), bound_types, leaves, sides, has_counts)
 
 
 def _section(leaves: Iterable[tuple[Path, Any]]) -> type[msgspec.Struct]:

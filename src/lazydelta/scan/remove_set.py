@@ -15,12 +15,11 @@ from contextlib import closing
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from lazydelta import limits
+from lazydelta.log.file_rows import Mask
 from lazydelta.scan.keys import DIGEST, DIGEST_BYTES, Digests, FileKeys, Hashes
 
-Mask = npt.NDArray[np.bool_]
 _RUN_KEYS_MIN = 4096
 _SMALL_FILTER_BYTES = 1 << 17
 _SMALL_FILTER_KEYS = 1 << 16

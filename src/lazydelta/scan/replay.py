@@ -21,15 +21,14 @@ import pyarrow as pa
 from lazydelta.errors import UnsupportedTableError
 from lazydelta.log.checkpoint import CheckpointReader, RowRequest
 from lazydelta.log.commits import CommitSlice, Demand, ReverseCommitReader, newest_first
-from lazydelta.log.file_rows import Batches, deletion_vectors, rows_from_adds, vector_structs
+from lazydelta.log.file_rows import Batches, Mask, deletion_vectors, rows_from_adds, vector_structs
 from lazydelta.log.parquet_part import DamagedCheckpointError
 from lazydelta.log.segment import LogFile, LogSegment
 from lazydelta.log.snapshot import segment_without
 from lazydelta.protocol.paths import canonical_paths
 from lazydelta.scan.config import LazyScanConfig
 from lazydelta.scan.keys import FileKeys
-from lazydelta.scan.prefetch import prefetch
-from lazydelta.scan.remove_set import Mask, RemoveSet
+from lazydelta.scan.remove_set import RemoveSet
 from lazydelta.scan.report import ScanTally
 from lazydelta.scan.tripwire import FeatureTripwire
 from lazydelta.storage import Storage
@@ -106,7 +105,7 @@ def _walk_tail(
         tripped = replay.tripwire.watch(_noteworthy(replay, part), part.version) and may_trip
         if tripped and part.is_first:
             return part.version
-        rows = decider.live_rows(part)
+        rows = _possible(replay, decider.live_rows(part))
         if rows.num_rows and (newest is None or part.version <= newest):
             yield rows
         if part.is_last and tripped:  # met inside a commit that is partly out: the fallback begins below it
@@ -141,10 +140,7 @@ def _checkpoint_rows(replay: Replay, segment: LogSegment, mask: RemoveSet) -> Ba
 
 
 def _masked(replay: Replay, reader: CheckpointReader, mask: RemoveSet) -> Batches:
-    stream = reader.rows(replay.rows)
-    if replay.config.limit is None:
-        stream = prefetch(stream)
-    with closing(stream):
+    with closing(reader.rows(replay.rows)) as stream:
         for rows in stream:
             dead = mask.holds(FileKeys(rows.column("path"), deletion_vectors(rows)))
             replay.tally.row_groups_read = reader.row_groups_read
@@ -194,6 +190,13 @@ class _CommitDecider:
                 staged.close()
             self._staged = []
         _note_set(self._replay, self._seen)
+
+
+def _possible(replay: Replay, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows that the predicate does not rule out; those of a checkpoint were judged as they were read."""
+    if replay.rows.keep_rows is None or rows.num_rows == 0:
+        return rows
+    return _only(rows, replay.rows.keep_rows(rows, None))
 
 
 def _noteworthy(replay: Replay, part: CommitSlice) -> Counter[str]:

@@ -1,7 +1,8 @@
 """One scan of one pinned version, from snapshot to batches of live files.
 
-The flow: replay (which files are live) → skipping (which might match) → limit → projection. Each stage is
-a generator that pulls from the one below; whoever stops pulling stops the reads.
+The flow: replay (which files are live, of those that might match) → limit → projection. Each stage is a
+generator that pulls from the one below; whoever stops pulling stops the reads. Rows of a checkpoint are
+judged by the predicate as they are decoded, before anything else is done with them: most end there.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import time
 from collections.abc import Sequence
 from contextlib import closing
 from difflib import get_close_matches
+from functools import partial
 
 from lazydelta.errors import InvalidRequestError
 from lazydelta.log.checkpoint import RowRequest
@@ -22,7 +24,7 @@ from lazydelta.scan.config import LazyScanConfig, ScanStrategy
 from lazydelta.scan.files import logical_names, public_rows
 from lazydelta.scan.replay import Replay, forward_files, reverse_files
 from lazydelta.scan.report import ScanReport, ScanTally, add_io, milliseconds
-from lazydelta.scan.skipping import drop_impossible, matching_row_groups
+from lazydelta.scan.skipping import matching_row_groups, possible_rows
 from lazydelta.scan.strategy import choose_strategy
 from lazydelta.scan.tripwire import FeatureTripwire
 from lazydelta.storage import Deadline, IoCounters
@@ -72,7 +74,7 @@ class FileScan:
                 segment=snapshot.segment,
                 damaged=snapshot.damaged,
                 commits=commits,
-                rows=self._row_request(columns),
+                rows=self._row_request(columns, tally),
                 config=config,
                 tally=tally,
                 tripwire=tripwire,
@@ -92,15 +94,14 @@ class FileScan:
         live = reverse_files(replay) if strategy is ScanStrategy.REVERSE else forward_files(replay)
         names = logical_names(self.snapshot.schema)
         with closing(live):
-            kept = live if self.predicate is None else drop_impossible(live, self.predicate, replay.tally)
-            for rows in _limited(kept, replay.config.limit):
+            for rows in _limited(live, replay.config.limit):
                 public = public_rows(rows, columns, names)
                 for start in range(0, rows.num_rows, replay.config.batch_size):
                     batch = public.slice(start, replay.config.batch_size)
                     replay.tally.emitted(batch.num_rows)
                     yield batch
 
-    def _row_request(self, columns: tuple[str, ...]) -> RowRequest:
+    def _row_request(self, columns: tuple[str, ...], tally: ScanTally) -> RowRequest:
         wanted = [*columns, "deletion_vector"]
         predicate = self.predicate
         if predicate is not None and predicate.partition_columns:
@@ -109,7 +110,8 @@ class FileScan:
         return RowRequest(
             columns=tuple(dict.fromkeys(wanted)),
             stats_paths=() if predicate is None else tuple(column.path for column in predicate.stats_columns),
-            keep_row_groups=None if predicate is None else lambda part: matching_row_groups(part, predicate),
+            keep_row_groups=None if predicate is None else partial(matching_row_groups, predicate=predicate),
+            keep_rows=None if predicate is None else partial(possible_rows, predicate=predicate, tally=tally),
             batch_rows=self.config.batch_size,
             row_groups_per_batch=1 if is_limited else self.config.checkpoint_row_groups_per_batch,
             read_ahead=not is_limited,

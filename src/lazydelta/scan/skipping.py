@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lazydelta.log.file_rows import STATS_PARSED, Batches
+from lazydelta.log.file_rows import STATS_PARSED, Mask
 from lazydelta.log.parquet_part import ParquetPart
 from lazydelta.predicate import BoundPredicate, FileFacts, columns_of
 from lazydelta.protocol.partition_values import raw_partition_column
@@ -27,16 +27,27 @@ from lazydelta.protocol.statistics import (
 from lazydelta.scan.report import ScanTally
 
 
-def drop_impossible(batches: Batches, predicate: BoundPredicate, tally: ScanTally) -> Batches:
-    """The rows whose file might hold a match, in the same order."""
-    for rows in batches:
-        by_partition = predicate.might_match_partitions(_facts(rows, predicate))
-        kept = _kept(rows, by_partition, "partition", tally)
-        if kept.num_rows and predicate.stats_columns:
-            facts = _facts(kept, predicate, statistics=_statistics(kept, predicate.stats_columns))
-            kept = _kept(kept, predicate.might_match(facts), "statistics", tally)
-        if kept.num_rows:
-            yield kept
+def possible_rows(
+    rows: pa.RecordBatch, among: Mask | None, *, predicate: BoundPredicate, tally: ScanTally
+) -> Mask:
+    """Which of the rows `among` (None: all) might hold a match; the others are counted by their reason."""
+    kept = np.ones(rows.num_rows, np.bool_) if among is None else among.copy()
+    if predicate.partition_columns:
+        _keep(kept, predicate.might_match_partitions(_facts(rows, predicate)), "partition", tally)
+    if not predicate.stats_columns:
+        if not predicate.partition_columns:  # the filter names no column: it is true or false of every row
+            _keep(kept, predicate.might_match(_facts(rows, predicate)), "filter", tally)
+        return kept
+    left = np.flatnonzero(kept)
+    judged = rows if 2 * len(left) >= len(kept) else rows.take(pa.array(left))
+    facts = _facts(judged, predicate, statistics=_statistics(judged, predicate.stats_columns))
+    might_match = predicate.might_match(facts)
+    if judged is not rows:
+        spread = np.zeros(len(kept), np.bool_)
+        spread[left] = might_match
+        might_match = spread
+    _keep(kept, might_match, "statistics", tally)
+    return kept
 
 
 def matching_row_groups(part: ParquetPart, predicate: BoundPredicate) -> Sequence[int]:
@@ -58,11 +69,11 @@ def matching_row_groups(part: ParquetPart, predicate: BoundPredicate) -> Sequenc
     return [int(index) for index in np.flatnonzero(predicate.might_match(facts))]
 
 
-def _kept(rows: pa.RecordBatch, mask: np.ndarray, rule: str, tally: ScanTally) -> pa.RecordBatch:
-    if mask.all():
-        return rows
-    tally.skipped(rule, len(mask) - int(mask.sum()))
-    return rows.filter(pa.array(mask))
+def _keep(kept: Mask, wanted: Mask, rule: str, tally: ScanTally) -> None:
+    """Narrow `kept` in place."""
+    before = int(kept.sum())
+    kept &= wanted
+    tally.skipped(rule, before - int(kept.sum()))
 
 
 def _facts(

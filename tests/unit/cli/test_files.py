@@ -124,7 +124,7 @@ def test_lazydelta_s_own_options_may_be_given_as_storage_options(run: Run, table
 def test_debug_logs_are_json_lines_on_stderr(run: Run, table: TableBuilder) -> None:
     ended = run("files", table.path, "--debug")
     events = [json.loads(line) for line in ended.err.splitlines()]
-    assert [event["event"] for event in events] == ["scan", "scan ended"]
+    assert [event["event"] for event in events] == ["opened", "scan", "scan ended"]
     assert events[0]["version"] == 2
-    assert events[1]["files"] == 4
+    assert events[2]["files"] == 4
     assert len(ended.lines) == 4

@@ -7,7 +7,7 @@ from collections.abc import Generator
 
 import pytest
 
-from lazydelta.scan.prefetch import prefetch
+from lazydelta.log.prefetch import prefetch
 
 
 def numbers(until: int, log: list[str] | None = None) -> Generator[int, None, None]:
