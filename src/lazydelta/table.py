@@ -14,6 +14,7 @@ from contextlib import closing
 from typing import Any
 
 import msgspec
+import numpy.ma  # noqa: F401 - Arrow asks for it at the first conversion; paid here, not by the first query
 import pyarrow as pa
 
 from lazydelta.errors import InvalidRequestError

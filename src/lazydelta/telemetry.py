@@ -13,6 +13,11 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+try:  # here and not at the first scan, which would pay for the import
+    from opentelemetry import metrics as otel
+except ImportError:
+    otel = None  # type: ignore[assignment]  # it is optional
+
 LOGGER = logging.getLogger("lazydelta")
 PREFIX = "delta.lazy."
 COUNTERS = (
@@ -69,9 +74,7 @@ def log_event(event: str, **fields: object) -> None:
 
 @cache
 def _instruments() -> dict[str, Any]:  # Any: OpenTelemetry is optional and publishes no types we can rely on
-    try:
-        from opentelemetry import metrics as otel
-    except ImportError:
+    if not otel:
         return {}
     meter = otel.get_meter("lazydelta")
     counters = {name: meter.create_counter(PREFIX + name) for name in COUNTERS}

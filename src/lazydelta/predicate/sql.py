@@ -37,7 +37,7 @@ SqlNode = Any  # Any: sqlglot's trees carry no types that would say more
 
 # Of sqlglot's dialects the one that reads both kinds of quoted names, keeps backslashes and knows no
 # comments or functions that would change what a plain condition means.
-_DIALECT = "sqlite"
+_DIALECT = sqlglot.Dialect.get_or_raise("sqlite")
 _SUPPORTED = (
     "use =, <>, <, <=, >, >=, between, in, like and is null between a column and a value, "
     "joined by and, or, not and parentheses"
