@@ -85,7 +85,7 @@ def rows_from_struct(
     """
     wanted = adds.is_valid().to_numpy(zero_copy_only=False) if adds.null_count else None
     if keep is not None:
-        wanted = keep(_public(adds, [name for name in columns if name != "path"]), wanted)
+        wanted = keep(_public(adds, ["path", *(name for name in columns if name != "path")]), wanted)
     if wanted is not None and not wanted.all():
         adds = adds.filter(pa.array(wanted))
     paths = canonical_paths(adds.field("path"), root)
