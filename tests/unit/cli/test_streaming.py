@@ -77,6 +77,7 @@ def test_every_file_comes_out_in_the_end(large_table: Path) -> None:
 def test_ctrl_c_during_a_scan_is_130_without_a_word(large_table: Path, command: str) -> None:
     with started(command, large_table, "--debug") as process:
         assert process.stderr is not None
+        assert b'"event":"opened"' in process.stderr.readline()
         assert b'"event":"scan"' in process.stderr.readline()  # it has begun
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
