@@ -32,6 +32,7 @@ from lazydelta.predicate.expression import (
     column_sql,
 )
 from lazydelta.predicate.literal import Literal, literal_sql
+from lazydelta.predicate.nesting import check_depth, too_deep
 from lazydelta.predicate.nodes import (
     All,
     BoundColumn,
@@ -75,17 +76,22 @@ def bind(
 
     `time_zone` is meant by timestamps without a zone, in literals and in partition values.
     """
+    check_depth(expression, where)
     binder = _Binder(schema, frozenset(partition_columns), where, _zone(time_zone, where))
-    root = binder.node(expression)
-    columns = tuple(dict.fromkeys(columns_of(root)))
-    null_tested = frozenset(_null_tested(root))
+    try:
+        root = binder.node(expression)
+        columns = tuple(dict.fromkeys(columns_of(root)))
+        null_tested = frozenset(_null_tested(root))
+    except RecursionError as error:  # the caller left little of the stack
+        raise too_deep(where) from error
+    sides = sides_needed(root)
     return BoundPredicate(
         expression=expression,
         root=root,
         columns=tuple(column.path for column in columns),
         partition_columns=tuple(column.physical_path[0] for column in columns if column.is_partition),
         stats_columns=tuple(
-            _stats_column(column, is_null_tested=column in null_tested, sides=sides_needed(root, column))
+            _stats_column(column, is_null_tested=column in null_tested, sides=sides[column])
             for column in columns
             if _has_statistics(column)
         ),

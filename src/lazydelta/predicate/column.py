@@ -23,7 +23,7 @@ from lazydelta.predicate.expression import (
     all_of,
     column_sql,
 )
-from lazydelta.predicate.literal import literal
+from lazydelta.predicate.literal import checked_text, literal
 
 # A part of a dotted name: quoted by backticks or double quotes, or plain.
 _NAME_PART = re.compile(r'`((?:[^`]|``)+)`|"((?:[^"]|"")+)"|([^.`"]+)')
@@ -36,7 +36,7 @@ def col(*names: str) -> Column:
         return Column(column_path(names[0]))
     if not names or not all(names):
         raise InvalidRequestError("a column needs a name", "col()", 'write col("value")')
-    return Column(names)
+    return Column(tuple(map(checked_text, names)))
 
 
 class Column:
@@ -84,11 +84,11 @@ class Column:
 
     def starts_with(self, prefix: str) -> Expression:
         """The text begins with `prefix`, taken literally."""
-        return Like(self.path, _LIKE_SPECIAL.sub(r"\\\1", prefix) + "%")
+        return Like(self.path, _LIKE_SPECIAL.sub(r"\\\1", checked_text(prefix)) + "%")
 
     def like(self, pattern: str) -> Expression:
         r"""The text matches an SQL pattern: `%` any text, `_` one character, `\` escapes."""
-        return Like(self.path, pattern)
+        return Like(self.path, checked_text(pattern))
 
     def as_condition(self) -> Expression:
         """The column as a condition of its own: is it true?"""
@@ -125,6 +125,7 @@ class Column:
 
 def column_path(dotted: str) -> ColumnPath:
     """The path that a dotted name means; quoted parts keep their dots."""
+    checked_text(dotted)
     names: list[str] = []
     at = 0
     while at <= len(dotted):

@@ -7,6 +7,8 @@ Contract: an answer is no only when proven; whole batches at a time, never a loo
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -62,9 +64,9 @@ class _Evaluation:
     def outcome(self, node: Node) -> Outcome:  # noqa: PLR0911  # one case per node
         match node:
             case All(parts):
-                return _combined([self.outcome(part) for part in parts], is_and=True)
+                return _combined((self.outcome(part) for part in parts), is_and=True)
             case Some(parts):
-                return _combined([self.outcome(part) for part in parts], is_and=False)
+                return _combined((self.outcome(part) for part in parts), is_and=False)
             case Negation(part):
                 inner = self.outcome(part)
                 return Outcome(inner.can_be_false, inner.can_be_true, inner.can_be_null)
@@ -99,19 +101,24 @@ class _Evaluation:
         return self.ranges[column]
 
 
-def _combined(parts: list[Outcome], *, is_and: bool) -> Outcome:
+def _combined(parts: Iterator[Outcome], *, is_and: bool) -> Outcome:
     """Kleene's `and`; `or` is the same with true and false in each other's place.
 
-    Parts are taken as independent, which can only make more results possible.
+    Parts are taken as independent, which can only make more results possible, and one at a time: a filter
+    that a program wrote has thousands of them.
     """
-    won = [part.can_be_true if is_and else part.can_be_false for part in parts]
-    lost = [part.can_be_false if is_and else part.can_be_true for part in parts]
-    undecided = [part.can_be_null for part in parts]
-    all_won = np.logical_and.reduce(won)
+    first = next(parts)
+    row_count = len(first.can_be_null)
+    all_won, none_lost = np.ones(row_count, bool), np.ones(row_count, bool)
+    some_lost, some_undecided = np.zeros(row_count, bool), np.zeros(row_count, bool)
+    for part in itertools.chain((first,), parts):
+        won, lost = (part.can_be_true, part.can_be_false) if is_and else (part.can_be_false, part.can_be_true)
+        all_won &= won
+        some_lost |= lost
+        none_lost &= won | part.can_be_null
+        some_undecided |= part.can_be_null
     # Null: no part lost, at least one is null.
-    none_lost = np.logical_and.reduce([a | b for a, b in zip(won, undecided, strict=True)])
-    can_be_null = none_lost & np.logical_or.reduce(undecided)
-    some_lost = np.logical_or.reduce(lost)
+    can_be_null = none_lost & some_undecided
     return Outcome(all_won, some_lost, can_be_null) if is_and else Outcome(some_lost, all_won, can_be_null)
 
 

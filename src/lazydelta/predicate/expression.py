@@ -147,11 +147,15 @@ def to_sql(expression: Expression) -> str:  # noqa: PLR0911  # one case per node
         case Not(IsNull(column)):
             return f"{column_sql(column)} IS NOT NULL"
         case Not(part):
-            return f"NOT ({part})"
+            return f"NOT ({to_sql(part)})"
         case And(parts):
-            return " AND ".join(f"({part})" if isinstance(part, Or) else str(part) for part in parts)
+            return " AND ".join(
+                f"({to_sql(part)})" if isinstance(part, Or) else to_sql(part) for part in parts
+            )
         case Or(parts):
-            return " OR ".join(f"({part})" if isinstance(part, And) else str(part) for part in parts)
+            return " OR ".join(
+                f"({to_sql(part)})" if isinstance(part, And) else to_sql(part) for part in parts
+            )
     raise AssertionError(f"no SQL for {type(expression).__name__}")
 
 

@@ -22,13 +22,13 @@ from lazydelta.predicate.expression import (
     Expression,
     In,
     IsNull,
-    Like,
     Not,
     Operator,
     all_of,
     any_of,
 )
-from lazydelta.predicate.literal import literal
+from lazydelta.predicate.literal import checked_text, literal
+from lazydelta.predicate.nesting import check_depth, too_deep
 
 _JSON_OPERATORS: dict[str, Operator] = {"eq": "=", "ne": "<>", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 _LIST_OPERATORS: dict[str, Operator] = {
@@ -53,6 +53,17 @@ _LIST_HELP = (
 
 def parse_where(where: str | Mapping[str, Any] | Sequence[Any] | Expression | Column) -> Expression:
     """The expression that `where` means."""
+    try:
+        expression = _parse(where)
+    except RecursionError as error:
+        # No more of it than its kind, where showing it would recurse again.
+        shown = where if isinstance(where, str) else f"a {type(where).__name__}"
+        raise too_deep(f"filter: {shown}") from error
+    check_depth(expression, "the filter")
+    return expression
+
+
+def _parse(where: Any) -> Expression:  # Any: whatever the caller has at hand
     match where:
         case Expression():
             return where
@@ -66,12 +77,13 @@ def parse_where(where: str | Mapping[str, Any] | Sequence[Any] | Expression | Co
             return _parse_list(where)
     raise InvalidRequestError(
         f"a filter cannot be a {type(where).__name__}",
-        f"filter: {where!r}",
+        f"filter: {where!r}"[:300],
         "pass SQL text, a mapping, a list or col(…)",
     )
 
 
 def _parse_text(text: str) -> Expression:
+    checked_text(text)
     if not text.lstrip().startswith(("{", "[")):
         from lazydelta.predicate.sql import parse_sql  # a parser of all of SQL is slow to load
 
@@ -82,7 +94,7 @@ def _parse_text(text: str) -> Expression:
         raise InvalidRequestError(
             f"the filter is not JSON: {error}", f"filter: {text}", _JSON_HELP
         ) from error
-    return parse_where(parsed)
+    return _parse(parsed)
 
 
 # --- JSON (Any: what a caller or a JSON document holds, checked here) ----------
@@ -161,7 +173,7 @@ def _membership(column: Column, value: Any) -> Expression | None:
 
 
 def _pattern(column: Column, value: Any) -> Expression | None:
-    return Like(column.path, value) if isinstance(value, str) else None
+    return column.like(value) if isinstance(value, str) else None
 
 
 def _null_test(column: Column, value: Any) -> Expression | None:

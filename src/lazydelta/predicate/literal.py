@@ -18,6 +18,8 @@ from lazydelta.errors import InvalidRequestError
 
 Value = None | bool | int | Decimal | float | str | bytes | date | datetime
 
+_INTEGER_BITS_MAX = 2000  # Python refuses to print integers of thousands of digits; a Decimal prints
+
 
 class Literal(msgspec.Struct, frozen=True, eq=False):
     """One value."""
@@ -41,15 +43,37 @@ def literal(value: Any) -> Literal:  # Any: whatever the caller has at hand
         value = bytes(value)
     if isinstance(value, float) and math.isfinite(value):
         return Literal(Decimal(repr(value)))
+    if isinstance(value, int) and value.bit_length() > _INTEGER_BITS_MAX:
+        return Literal(Decimal(value))
     if isinstance(value, Decimal) and not value.is_finite():
         value = float(value)
-    if value is None or isinstance(value, (bool, int, Decimal, float, str, bytes, date)):
+    if isinstance(value, str):
+        return Literal(checked_text(value))
+    if value is None or isinstance(value, (bool, int, Decimal, float, bytes, date)):
         return Literal(value)
     raise InvalidRequestError(
         f"a filter cannot compare with a {type(value).__name__}: {value!r}"[:200],
         "the filter",
         "compare with a number, a text, a date, a datetime, bytes, True or False",
     )
+
+
+def checked_text(text: Any) -> str:  # Any: whatever the caller has at hand
+    """The text, which must be one that can be written as UTF-8."""
+    if not isinstance(text, str):
+        raise InvalidRequestError(
+            f"{text!r} is not a text"[:200], "the filter", 'write text, as in col("value") or .like("a%")'
+        )
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        shown = text.encode(errors="backslashreplace").decode()
+        raise InvalidRequestError(
+            f"the text has half a character (a lone surrogate) at position {error.start}",
+            f"filter: {shown}"[:300],
+            "decode the text as what it was written in, or remove that character",
+        ) from error
+    return text
 
 
 def literal_sql(literal: Literal) -> str:  # noqa: PLR0911  # one case per type

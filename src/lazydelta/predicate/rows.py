@@ -49,9 +49,9 @@ def matches(predicate: BoundPredicate, batch: pa.RecordBatch) -> pa.BooleanArray
 def _judge(node: Node, batch: pa.RecordBatch) -> pa.BooleanArray:  # noqa: PLR0911  # one case per node
     match node:
         case All(parts):
-            return functools.reduce(pc.and_kleene, [_judge(part, batch) for part in parts])
+            return functools.reduce(pc.and_kleene, (_judge(part, batch) for part in parts))
         case Some(parts):
-            return functools.reduce(pc.or_kleene, [_judge(part, batch) for part in parts])
+            return functools.reduce(pc.or_kleene, (_judge(part, batch) for part in parts))
         case Negation(part):
             return pc.invert(_judge(part, batch))
         case Fixed(value):

@@ -13,15 +13,25 @@ _BELOW = frozenset({"<", "<="})
 _ABOVE = frozenset({">", ">="})
 
 
-def sides_needed(node: Node, column: BoundColumn, *, is_negated: bool = False) -> frozenset[str]:
-    """The sides of this column that the condition looks at."""
+def sides_needed(root: Node) -> dict[BoundColumn, frozenset[str]]:
+    """The sides of each column that the condition looks at; every part is visited once."""
+    sides: dict[BoundColumn, frozenset[str]] = {}
+    waiting = [(root, False)]
+    while waiting:
+        node, is_negated = waiting.pop()
+        match node:
+            case All(parts) | Some(parts):
+                waiting.extend((part, is_negated) for part in parts)
+            case Negation(part):
+                waiting.append((part, not is_negated))
+            case _:
+                for column in columns_of(node):  # one, or none
+                    sides[column] = sides.get(column, frozenset()) | _leaf_sides(node, is_negated=is_negated)
+    return sides
+
+
+def _leaf_sides(node: Node, *, is_negated: bool) -> frozenset[str]:
     match node:
-        case All(parts) | Some(parts):
-            found = (sides_needed(part, column, is_negated=is_negated) for part in parts)
-            return frozenset().union(*found)
-        case Negation(part):
-            return sides_needed(part, column, is_negated=not is_negated)
-        case Compare(named, operator) if named == column and operator in _BELOW | _ABOVE:
+        case Compare(_, operator) if operator in _BELOW | _ABOVE:
             return frozenset({"min" if (operator in _BELOW) != is_negated else "max"})
-        case _:
-            return BOTH_SIDES if column in columns_of(node) else frozenset()
+    return BOTH_SIDES

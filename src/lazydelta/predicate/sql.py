@@ -51,6 +51,7 @@ _OPERATORS: dict[type, Operator] = {
     exp.GTE: ">=",
 }
 _MIRRORED: dict[Operator, Operator] = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_INTEGER_CHARACTERS_MAX = 1000
 _DATE_TYPES = ("DATE", "DATE32")
 _NUMBER_TYPES = ("DOUBLE", "FLOAT", "DECIMAL", "BIGINT", "INT", "SMALLINT", "TINYINT")
 _TEXT_TYPES = ("TEXT", "VARCHAR", "CHAR")
@@ -89,10 +90,10 @@ class _Reader:
         raise self.refusal(node)
 
     def all(self, node: SqlNode) -> Expression:
-        return all_of(self.condition(node.this), self.condition(node.expression))
+        return all_of(*map(self.condition, _chain(node)))
 
     def any(self, node: SqlNode) -> Expression:
-        return any_of(self.condition(node.this), self.condition(node.expression))
+        return any_of(*map(self.condition, _chain(node)))
 
     def negation(self, node: SqlNode) -> Expression:
         return Not(self.condition(node.this))
@@ -230,6 +231,15 @@ _CONDITIONS: dict[type, Callable[[_Reader, SqlNode], Expression]] = {
 }
 
 
+def _chain(node: SqlNode) -> list[SqlNode]:
+    """The operands of `a and b and c …`, which the parser nests to the left, one level for each."""
+    kind, operands = type(node), []
+    while type(node) is kind:
+        operands.append(node.expression)
+        node = node.this
+    return [node, *reversed(operands)]
+
+
 def _spot(error: Any) -> str:
     """Where a parse failed, as far as the parser knows."""
     errors: list[dict[str, Any]] = getattr(error.__cause__ or error, "errors", [])
@@ -238,7 +248,9 @@ def _spot(error: Any) -> str:
 
 
 def _number(text: str) -> int | Decimal:
-    return int(text) if re.fullmatch(r"[+-]?\d+", text) else Decimal(text)
+    # Python refuses to read integers of thousands of digits, and no column holds one.
+    is_short = len(text) <= _INTEGER_CHARACTERS_MAX
+    return int(text) if is_short and re.fullmatch(r"[+-]?\d+", text) else Decimal(text)
 
 
 def _with_backslash(pattern: str, escape: str) -> str:
