@@ -1,5 +1,5 @@
 """The command line: arguments, output, exit codes; no decisions."""
 
-from lazydelta.cli.app import main
+from lazydelta.cli.start import main
 
 __all__ = ["main"]

@@ -1,6 +1,6 @@
 """`python -m lazydelta.cli` is the command `lazydelta`."""
 
-from lazydelta.cli.app import main
+from lazydelta.cli.start import main
 
 if __name__ == "__main__":
     main()

@@ -6,7 +6,7 @@ Contract: data on stdout, talk on stderr; the JSON of a command keeps its shape 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from importlib.metadata import version as installed_version
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,8 +16,7 @@ from typer.core import TyperGroup
 
 from lazydelta.cli import arguments as arg
 from lazydelta.cli.outcome import log_to_stderr, outcome
-from lazydelta.cli.prompt_exit import watch_for_interrupts
-from lazydelta.cli.streams import write_json_lines, write_lines
+from lazydelta.cli.streams import prepare_streams, write_json_lines, write_lines
 
 if TYPE_CHECKING:
     from lazydelta.table import Scan
@@ -70,6 +69,11 @@ class _Group(TyperGroup):
     """Commands whose end is always told by an exit code."""
 
     # Any: typer's own context class has no public name.
+    def make_context(self, *args: Any, **extra: Any) -> Any:
+        """Read the arguments before the command; help is written here."""
+        with outcome():
+            return super().make_context(*args, **extra)
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         with outcome():
@@ -88,13 +92,16 @@ app = typer.Typer(
 )
 
 
-def main() -> None:
-    """The entry point."""
-    watch_for_interrupts()
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # text streams here
+def run(arguments: Sequence[str]) -> None:
+    """Run the command that the arguments name, and exit."""
+    try:
+        with outcome():
+            prepare_streams()
+            texts = arg.as_texts(arguments)
+    except typer.Exit as end:
+        sys.exit(end.exit_code)
     # The command itself, without typer's hook that would dress up a bug's traceback.
-    typer.main.get_command(app)(prog_name="lazydelta")
+    typer.main.get_command(app)(texts, prog_name="lazydelta")
 
 
 def _show_version(is_asked: bool) -> None:

@@ -6,11 +6,14 @@ errors about them. A storage option is never repeated in a message: it may hold 
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lazydelta.cli.prompt_exit import raise_on_interrupt
 from lazydelta.errors import InvalidRequestError
 
 if TYPE_CHECKING:
@@ -74,6 +77,11 @@ Explain = Annotated[
 Debug = Annotated[bool, typer.Option("--debug", help="Log what happens on stderr, one JSON object per line.")]
 
 
+def as_texts(arguments: Sequence[str]) -> list[str]:
+    """The arguments as Unicode; those that the locale could not decode are taken as UTF-8."""
+    return [_as_text(argument, number) for number, argument in enumerate(arguments, start=1)]
+
+
 def open_table(
     url: str, *, version: int | None, timestamp: str | None, storage_options: Sequence[str] | None
 ) -> Table:
@@ -81,7 +89,14 @@ def open_table(
     options = option_pairs(storage_options or ())
     from lazydelta.table import open as open_delta_table
 
-    return open_delta_table(url, version=version, timestamp=timestamp, storage_options=options)
+    raise_on_interrupt()  # all that takes long to import is there
+    try:
+        return open_delta_table(url, version=version, timestamp=timestamp, storage_options=options)
+    except UnicodeEncodeError as problem:
+        if problem.encoding != sys.getfilesystemencoding():
+            raise
+        what = f"a path with {problem.object[problem.start]!r} has no name in this locale"
+        raise InvalidRequestError(what, url, "set PYTHONUTF8=1, or LC_ALL to a UTF-8 locale") from None
 
 
 def option_pairs(given: Sequence[str]) -> dict[str, str]:
@@ -103,3 +118,14 @@ def column_names(columns: str | None, *, usual: Sequence[str], with_stats: bool)
     """`path, size` as a list, or the usual ones; the statistics once, where they are asked for."""
     names = list(usual) if columns is None else [name.strip() for name in columns.split(",")]
     return list(dict.fromkeys([*names, "stats"] if with_stats else names))
+
+
+def _as_text(argument: str, number: int) -> str:
+    if not any("\ud800" <= character <= "\udfff" for character in argument):
+        return argument
+    try:
+        return os.fsencode(argument).decode()
+    except UnicodeError:
+        raise InvalidRequestError(
+            f"argument number {number} is not UTF-8", "the command line", "write it in UTF-8"
+        ) from None

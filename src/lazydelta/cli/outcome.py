@@ -16,7 +16,7 @@ from contextlib import contextmanager
 import msgspec
 import typer
 
-from lazydelta.cli.prompt_exit import EXIT_INTERRUPTED, leave_soon
+from lazydelta.cli.prompt_exit import EXIT_INTERRUPTED, leave_on_interrupt, leave_soon
 from lazydelta.cli.streams import stop_writing
 from lazydelta.cli.text import one_line
 from lazydelta.errors import LazyDeltaError
@@ -40,6 +40,8 @@ def outcome() -> Iterator[None]:
         raise typer.Exit(EXIT_CLOSED_PIPE) from None
     except KeyboardInterrupt:
         raise typer.Exit(EXIT_INTERRUPTED) from None
+    finally:
+        leave_on_interrupt()
 
 
 def error_text(error: LazyDeltaError) -> str:

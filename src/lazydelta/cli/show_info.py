@@ -9,7 +9,7 @@ import msgspec
 from rich.text import Text
 from rich.tree import Tree
 
-from lazydelta.cli.streams import terminal, write_json_lines
+from lazydelta.cli.streams import terminal, write_json_lines, written_at_once
 from lazydelta.cli.text import human_bytes, one_line
 from lazydelta.protocol.schema import ArrayType, DeltaType, MapType, PrimitiveType, StructType, parse_schema
 
@@ -26,12 +26,13 @@ def show_info(table: Table, *, as_json: bool) -> None:
         schema = msgspec.json.decode(table.metadata.schema_string or "null")
         write_json_lines([{**msgspec.to_builtins(info), "schema": schema}])
         return
-    console = terminal()
-    for label, text in _lines(info):
-        console.print(f"{label:<17} {one_line(text)}")
     tree = Tree("schema")
     _grow(tree, parse_schema(table.metadata.schema_string, table.url), frozenset(info.partition_columns))
-    console.print(tree)
+    console = terminal()
+    with written_at_once(console):
+        for label, text in _lines(info):
+            console.print(f"{label:<17} {one_line(text)}")
+        console.print(tree)
 
 
 def _lines(info: TableInfo) -> Iterator[tuple[str, str]]:

@@ -3,14 +3,17 @@
 Contract: whatever is handed over is written and flushed before the next rows are asked for, so that a
 reader of the pipe sees the first file at once and a closed pipe ends the command at the next write. Data is
 UTF-8 whatever the locale. On a terminal nothing is cut: the widths come from the first rows, a longer value
-moves the rest of its line to the right, and the last column is free.
+moves the rest of its line to the right, and the last column is free. rich only formats: written by its
+console, a closed pipe would be exit code 1 and a full disk a traceback.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -28,6 +31,16 @@ def is_terminal() -> bool:
     return sys.stdout.isatty()
 
 
+def prepare_streams() -> None:
+    """Make sure that stdout can be written, and that no character can break stderr."""
+    if sys.stderr is None:  # closed before the start: print would fall back to stdout
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - open until the end
+    if sys.stdout is None:
+        raise _unwritable("it was closed before the start")
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # text streams here
+
+
 def write_lines(lines: Iterable[str]) -> None:
     """Text lines, at once."""
     _write("".join(f"{line}\n" for line in lines).encode())
@@ -39,10 +52,18 @@ def write_json_lines(objects: Iterable[object]) -> None:
 
 
 def terminal() -> Console:
-    """stdout for people; text is taken as it is, long lines are left to the terminal."""
+    """How stdout looks to people; text is taken as it is, long lines are left to the terminal."""
     from rich.console import Console
 
     return Console(file=sys.stdout, highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+
+@contextmanager
+def written_at_once(console: Console) -> Iterator[None]:
+    """Write what the body prints, in the encoding of the terminal."""
+    with console.capture() as capture:
+        yield
+    _write(capture.get().encode(sys.stdout.encoding, "backslashreplace"))
 
 
 def stop_writing() -> None:
@@ -75,9 +96,10 @@ class AlignedRows:
         if self._widths is None:
             columns = zip(self._headers, *rows, strict=True)
             self._widths = [max(self._widths_min.get(column[0], 0), *map(len, column)) for column in columns]
-            self._console.print(self._line(self._headers), style="bold")
-        self._console.print("\n".join(map(self._line, rows)))
-        sys.stdout.flush()
+            with written_at_once(self._console):
+                self._console.print(self._line(self._headers), style="bold")
+        with written_at_once(self._console):
+            self._console.print("\n".join(map(self._line, rows)))
 
     def _line(self, cells: Sequence[str]) -> str:
         assert self._widths is not None
@@ -96,5 +118,8 @@ def _write(data: bytes) -> None:
         raise
     except OSError as problem:
         stop_writing()
-        what = f"the output cannot be written: {problem.strerror}"
-        raise LazyDeltaError(what, "stdout", "make room, or write elsewhere") from problem
+        raise _unwritable(problem.strerror) from problem
+
+
+def _unwritable(why: str | None) -> LazyDeltaError:
+    return LazyDeltaError(f"the output cannot be written: {why}", "stdout", "make room, or write elsewhere")

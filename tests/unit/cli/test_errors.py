@@ -153,13 +153,58 @@ def test_a_bug_keeps_its_traceback(run: Run, table: TableBuilder, tmp_path: Path
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
-def test_a_full_disk_is_an_error_and_not_a_bug(table: TableBuilder) -> None:
-    with Path("/dev/full").open("wb") as full:
-        command = [*COMMAND, "files", str(table.path)]
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, env=environment(), check=False)
-    ended = Ended(done.returncode, "", done.stderr.decode())
+@pytest.mark.parametrize("command", ["files", "explain", "info", "history"])
+def test_a_full_disk_is_an_error_and_not_a_bug(table: TableBuilder, command: str) -> None:
+    ended = in_shell('exec "$@" >/dev/full', command, table.path)
     assert ended.exit_code == 1
     assert told(ended)[:2] == ["the output cannot be written: No space left on device", "stdout"]
+
+
+@pytest.mark.parametrize("command", ["files", "explain", "info", "history"])
+def test_a_closed_stdout_is_an_error_and_not_a_bug(table: TableBuilder, command: str) -> None:
+    ended = in_shell('exec "$@" >&-', command, table.path)
+    assert ended.exit_code == 1
+    assert told(ended)[:2] == ["the output cannot be written: it was closed before the start", "stdout"]
+
+
+def test_a_closed_stderr_puts_no_talk_into_the_output(table: TableBuilder, tmp_path: Path) -> None:
+    ended = in_shell('exec "$@" 2>&-', "files", table.path, "--explain", "--debug")
+    assert (ended.exit_code, sorted(ended.lines)) == (0, ["b c", "d", "e", "x\\ny"])
+    ended = in_shell('exec "$@" 2>&-', "files", tmp_path / "nothing")
+    assert (ended.exit_code, ended.out) == (3, "")
+
+
+@pytest.mark.parametrize("locale", [{}, {"LC_ALL": "C", "PYTHONUTF8": "0"}], ids=["usual", "C"])
+def test_a_predicate_in_utf_8_is_understood_in_any_locale(
+    run: Run, table: TableBuilder, locale: dict[str, str]
+) -> None:
+    ended = run("files", table.path, "--where", "device_id = 'Zürich' and date = '2026-02-09'", **locale)
+    assert (ended.exit_code, ended.lines, ended.err) == (0, ["e"], "")
+    ended = run("files", table.path, "--where", "größe = 1", **locale)
+    assert ended.exit_code == 2
+    assert "gr" in told(ended)[0]
+
+
+def test_a_path_that_the_locale_cannot_name_is_exit_code_2(run: Run, tmp_path: Path) -> None:
+    builder = TableBuilder(tmp_path / "Zürich").commit(adds=["a"])
+    assert run("files", builder.path).lines == ["a"]
+    ended = run("files", builder.path, LC_ALL="C", PYTHONUTF8="0")
+    assert (ended.exit_code, ended.out) == (2, "")
+    assert "UTF-8" in told(ended)[2]
+
+
+@pytest.mark.parametrize("locale", [{}, {"LC_ALL": "C", "PYTHONUTF8": "0"}], ids=["usual", "C"])
+def test_an_argument_that_is_not_utf_8_is_exit_code_2(table: TableBuilder, locale: dict[str, str]) -> None:
+    ended = in_shell('exec "$@" --where "device_id = $(printf "\'\\377\'")"', "files", table.path, **locale)
+    assert (ended.exit_code, ended.out) == (2, "")
+    assert told(ended)[0] == "argument number 4 is not UTF-8"
+
+
+def in_shell(script: str, *arguments: str | Path, **more: str) -> Ended:
+    """Run a script whose `"$@"` is the command."""
+    command = ["bash", "-c", script, "bash", *COMMAND, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, env=environment(**more), timeout=60, check=False)
+    return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 @pytest.fixture

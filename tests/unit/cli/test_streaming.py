@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import socket
@@ -65,6 +66,25 @@ def test_history_ends_quietly_on_a_closed_pipe(tmp_path: Path) -> None:
         assert read_err(process) == ""
 
 
+@pytest.mark.parametrize("arguments", [["info"], ["explain"], ["--help"], ["files", "--help"]])
+def test_a_pipe_that_is_closed_from_the_start_is_not_an_error(
+    table: TableBuilder, arguments: list[str]
+) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    target = [] if "--help" in arguments else [str(table.path)]
+    with os.fdopen(writer, "wb") as closed:
+        done = subprocess.run(
+            [*COMMAND, *arguments, *target],
+            stdout=closed,
+            stderr=subprocess.PIPE,
+            env=environment(),
+            timeout=60,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def test_every_file_comes_out_in_the_end(large_table: Path) -> None:
     with started("files", large_table) as process:
         out, err = process.communicate(timeout=120)
@@ -106,6 +126,43 @@ def test_ctrl_c_ends_the_wait_for_a_store_that_stalls() -> None:
                 out, err = process.communicate(timeout=60)
                 assert time.monotonic() - began < 5
     assert (process.returncode, out, err) == (130, b"", b"")
+
+
+@pytest.mark.parametrize(
+    "module", ["lazydelta.cli.app", "typer", "msgspec", "numpy", "pyarrow.lib", "lazydelta.cli.show_files"]
+)
+def test_ctrl_c_while_modules_are_loaded_is_130_without_a_word(
+    table: TableBuilder, tmp_path: Path, module: str
+) -> None:
+    done = interrupted_at_import(module, tmp_path / "hook", "files", table.path)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+
+
+def test_ctrl_c_stays_ignored_where_the_caller_ignores_it(table: TableBuilder, tmp_path: Path) -> None:
+    done = interrupted_at_import("typer", tmp_path / "hook", "files", table.path, ignored=True)
+    assert (done.returncode, done.stdout.count(b"\n"), done.stderr) == (0, 4, b"")
+
+
+def interrupted_at_import(
+    module: str, hook: Path, *arguments: str | Path, ignored: bool = False
+) -> subprocess.CompletedProcess[bytes]:
+    """A command that gets SIGINT at the moment it begins to import a module."""
+    hook.mkdir()
+    (hook / "sitecustomize.py").write_text(
+        "import os, signal, sys\n"
+        "class Interrupt:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {module!r}: os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupt())\n"
+    )
+    script = 'trap "" INT; exec "$@"' if ignored else 'exec "$@"'
+    return subprocess.run(
+        ["bash", "-c", script, "bash", *COMMAND, *map(str, arguments)],
+        capture_output=True,
+        env=environment(PYTHONPATH=str(hook)),
+        timeout=60,
+        check=False,
+    )
 
 
 @contextmanager
