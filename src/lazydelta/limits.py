@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+NUMBER_MAX = 1 << 62  # of limits and sizes that a caller gives
 KIB = 1 << 10
 MIB = 1 << 20
 
@@ -18,6 +19,8 @@ PARQUET_FOOTER_GUESS_BYTES = 64 * KIB  # read first; most footers fit
 PRELOAD_BYTES_MAX = 8 * MIB  # column chunks of one row group up to this are fetched at once
 
 # --- log ---------------------------------------------------------------------
+LISTINGS_MAX = 4  # of a log whose commits have a gap, before the gap is believed
+CRC_TRIES_MAX = 3  # `.crc` files tried, newest first, before the commits are read instead
 COMMIT_PARALLELISM = 10
 COMMIT_WHOLE_BYTES_MAX = 4 * MIB  # larger commits are streamed and decoded in slices
 COMMIT_CHUNK_BYTES = 1 * MIB  # decoded at once

@@ -57,7 +57,12 @@ def build_settings(
     Options that begin with `delta.` are lazydelta's own and may stand among the storage options, as users of
     other readers write them; the rest go to the store.
     """
-    own = {name: value for name, value in (storage_options or {}).items() if name.startswith("delta.")}
+    given = storage_options or {}
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        raise InvalidRequestError(
+            "storage_options is not a mapping of names to values", "open()", 'give {"account_key": "…"}'
+        )
+    own = {name: value for name, value in given.items() if name.startswith("delta.")}
     for name in own:
         if name not in OPTIONS:
             close = get_close_matches(name, OPTIONS, 1)
@@ -71,7 +76,7 @@ def build_settings(
     ):
         for name, value in source.items():
             values[OPTIONS[name]] = _number(name, value, where)
-    rest = {name: value for name, value in (storage_options or {}).items() if name not in own}
+    rest = {name: value for name, value in given.items() if name not in own}
     return msgspec.structs.replace(Settings(storage_options=rest), **values)
 
 

@@ -63,7 +63,7 @@ class Scan:
         self._scan = scan
 
     def files(self, *, with_stats: bool = False) -> Generator[DeltaFile, None, None]:
-        """The live files that might match, as objects."""
+        """The live files that might match, as objects; `stats` as the log has it, in JSON, or None."""
         with closing(self._scan.batches(_FILE_COLUMNS if with_stats else DEFAULT_COLUMNS)) as batches:
             for batch in batches:
                 yield from files_of(batch)
@@ -71,11 +71,18 @@ class Scan:
     async def files_async(self, *, with_stats: bool = False) -> AsyncIterator[DeltaFile]:
         """The same for an event loop: the log is read in a worker thread."""
         batches = self._scan.batches(_FILE_COLUMNS if with_stats else DEFAULT_COLUMNS)
+        pull: asyncio.Future[pa.RecordBatch | None] | None = None
         try:
-            while (batch := await asyncio.to_thread(next, batches, None)) is not None:
+            while True:
+                pull = asyncio.ensure_future(asyncio.to_thread(next, batches, None))
+                batch = await asyncio.shield(pull)
+                if batch is None:
+                    return
                 for file in files_of(batch):
                     yield file
         finally:
+            if pull is not None and not pull.done():  # cancelled: the thread must let go before the close
+                await asyncio.wait([pull])
             await asyncio.to_thread(batches.close)
 
     def file_batches(self, columns: Sequence[str] | None = None) -> Batches:
@@ -135,6 +142,8 @@ class Table:
         given = {"predicate": where, "limit": limit, "strategy": strategy}
         changes = {name: value for name, value in given.items() if value is not None} | overrides
         base = config if config is not None else self._default_config()
+        if not isinstance(base, LazyScanConfig):
+            raise InvalidRequestError(f"config is {base!r}", "scan()", "give a LazyScanConfig")
         unknown = sorted(set(changes) - set(LazyScanConfig.__struct_fields__))
         if unknown:
             known = ", ".join(LazyScanConfig.__struct_fields__)
@@ -195,6 +204,8 @@ def open(  # noqa: A001 - `lazydelta.open` is the name users meet
     settings: Settings | None = None,
 ) -> Table:
     """Open a table, pinned to its newest version, to `version`, or to what was current at `timestamp`."""
+    if not isinstance(url, str | os.PathLike) or not isinstance(os.fspath(url), str):
+        raise InvalidRequestError(f"the address is {url!r}", "open()", "give a path or a URL as text")
     if version is not None and timestamp is not None:
         raise InvalidRequestError("version and timestamp are both given", "open()", "give one of them")
     if version is not None and (isinstance(version, bool) or not isinstance(version, int) or version < 0):

@@ -106,7 +106,10 @@ class CheckpointReader:
                 list(pool.map(lambda part: part.metadata, self._top))
 
     def _part_rows(self, part: ParquetPart, request: RowRequest) -> Batches:
-        all_groups = [g for g in range(part.metadata.num_row_groups) if part.may_have(g, "add.path")]
+        _check_shape(part, is_alone=self._top == [part])
+        # By path or size: an add that has only one of them is damage, and is met when its rows are read.
+        groups = range(part.metadata.num_row_groups)
+        all_groups = [g for g in groups if part.may_have(g, "add.path") or part.may_have(g, "add.size")]
         kept = all_groups if request.keep_row_groups is None else request.keep_row_groups(part)
         wanted = sorted(set(all_groups) & set(kept), reverse=True)
         self.row_groups_skipped += part.metadata.num_row_groups - len(wanted)
@@ -119,7 +122,8 @@ class CheckpointReader:
             with closing(prefetch(stream) if request.read_ahead else stream) as batches:
                 for batch in batches:
                     adds = batch.column("add")
-                    rows = rows_from_struct(adds, columns, self._storage.root, request.keep_rows)
+                    with part.damage_named():
+                        rows = rows_from_struct(adds, columns, self._storage.root, request.keep_rows)
                     if rows.num_rows:
                         yield rows
 
@@ -172,6 +176,14 @@ class CheckpointReader:
                     yield lines
             except (CorruptLogError, ObjectNotFoundError) as damage:
                 raise DamagedCheckpointError(damage.what, damage.where, damage.fix) from damage
+
+
+def _check_shape(part: ParquetPart, *, is_alone: bool) -> None:
+    """A file without rows or without adds is damage: even an empty table has protocol and metadata."""
+    if is_alone and part.metadata.num_rows == 0:
+        raise part.damaged("it has no rows")
+    if not part.has("add.path") and not part.has("sidecar.path"):
+        raise part.damaged("it has no add.path column")
 
 
 def _columns(part: ParquetPart, request: RowRequest) -> tuple[str, ...]:

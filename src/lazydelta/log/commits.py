@@ -173,10 +173,15 @@ class ReverseCommitReader:
         return body
 
     def _stream(self, file: LogFile) -> Iterator[bytes]:
+        have = 0
         try:
-            yield from self._storage.get_stream(file.name, limits.COMMIT_CHUNK_BYTES)
+            for chunk in self._storage.get_stream(file.name, limits.COMMIT_CHUNK_BYTES):
+                have += len(chunk)
+                yield chunk
         except ObjectNotFoundError as gone:
             raise self._vanished(file) from gone
+        if have < file.info.size_bytes:
+            raise past_end(self._where(file))
 
     def _vanished(self, file: LogFile) -> CorruptLogError:
         return CorruptLogError(
@@ -189,8 +194,8 @@ class ReverseCommitReader:
         return f"{self._storage.root}/{file.name}"
 
 
-def read_commit_info(storage: Storage, file: LogFile) -> CommitInfo | None:
-    """The commitInfo of one commit, from its first bytes where it stands there, as most writers put it."""
+def read_commit_head(storage: Storage, file: LogFile) -> CommitState:
+    """What the head of a commit says if its commitInfo stands there, as most writers put it; else all."""
     where = f"{storage.root}/{file.name}"
     head_bytes = min(file.info.size_bytes, limits.COMMIT_HEAD_BYTES)
     head = storage.get_range(file.name, 0, head_bytes) if head_bytes else b""
@@ -198,9 +203,9 @@ def read_commit_info(storage: Storage, file: LogFile) -> CommitInfo | None:
     if cut > 0:
         state = _state_of(file, decoded_lines([head[:cut]], STATE_DECODER, where))
         if state.info is not None:
-            return state.info
+            return state
     chunks = storage.get_stream(file.name, limits.COMMIT_CHUNK_BYTES)
-    return _state_of(file, decoded_lines(chunks, STATE_DECODER, where)).info
+    return _state_of(file, decoded_lines(chunks, STATE_DECODER, where))
 
 
 def newest_first(segment: LogSegment, *, use_compacted: bool = False) -> list[LogFile]:

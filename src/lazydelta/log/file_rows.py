@@ -88,7 +88,10 @@ def rows_from_struct(
         wanted = keep(_public(adds, ["path", *(name for name in columns if name != "path")]), wanted)
     if wanted is not None and not wanted.all():
         adds = adds.filter(pa.array(wanted))
-    paths = canonical_paths(adds.field("path"), root)
+    raw_paths = _cast(adds.field("path"), pa.string())
+    if raw_paths.null_count:
+        raise pa.ArrowInvalid("an add has no path")
+    paths = canonical_paths(raw_paths, root)
     rest = _public(adds, [name for name in columns if name != "path"])
     return pa.RecordBatch.from_arrays([paths, *rest.columns], names=["path", *rest.schema.names])
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from lazydelta.log.commits import read_commit_info
+from lazydelta.log.commits import read_commit_head
 from lazydelta.log.segment import list_log
 from lazydelta.storage import Storage
 
@@ -33,12 +33,11 @@ def commit_records(storage: Storage, *, newest: int, limit: int | None = None) -
     versions = sorted((version for version in listing.commits if version <= newest), reverse=True)
     for version in versions[:limit]:
         file = listing.commits[version]
-        info = read_commit_info(storage, file)
+        info = read_commit_head(storage, file).info
         told_ms = None if info is None else (info.in_commit_timestamp or info.timestamp)
-        time_ms = told_ms if isinstance(told_ms, int) else file.info.modified_ms
         yield CommitRecord(
             version=version,
-            timestamp=dt.datetime.fromtimestamp(time_ms / 1000, dt.UTC).isoformat(timespec="milliseconds"),
+            timestamp=_time(told_ms) or _time(file.info.modified_ms) or "",
             operation=_text(info and info.operation),
             parameters=_mapping(info and info.operation_parameters),
             metrics=_mapping(info and info.operation_metrics),
@@ -47,6 +46,16 @@ def commit_records(storage: Storage, *, newest: int, limit: int | None = None) -
             size_bytes=file.info.size_bytes,
             has_checkpoint=version in checkpoints,
         )
+
+
+def _time(ms: object) -> str | None:
+    """The time as text, or None where it is not a time at all."""
+    if not isinstance(ms, int):
+        return None
+    try:
+        return dt.datetime.fromtimestamp(ms / 1000, dt.UTC).isoformat(timespec="milliseconds")
+    except (OverflowError, ValueError, OSError):
+        return None
 
 
 def _text(value: object) -> str | None:

@@ -37,7 +37,7 @@ class ParquetPart:
     def metadata(self) -> pq.FileMetaData:
         """The footer; read at first use."""
         if self._metadata is None:
-            with self._damage_named():
+            with self.damage_named():
                 self._file = RangedFile(self._storage, self.name, self.size_bytes)
                 self._metadata = pq.read_metadata(self._file)
                 schema = self._metadata.schema
@@ -84,9 +84,13 @@ class ParquetPart:
         elif read_ahead:
             self._file.stream_through(flat)
         try:
-            with self._damage_named():
+            with self.damage_named():
                 reader = pq.ParquetFile(
-                    self._file, metadata=metadata, buffer_size=limits.READ_BLOCK_BYTES, pre_buffer=False
+                    self._file,
+                    metadata=metadata,
+                    buffer_size=limits.READ_BLOCK_BYTES,
+                    pre_buffer=False,
+                    page_checksum_verification=True,
                 )
                 # One thread: the longest column decides the time, and every further thread of Arrow's keeps
                 # tens of megabytes of freed memory to itself.
@@ -99,7 +103,7 @@ class ParquetPart:
         finally:
             self._file.release()
 
-    def damaged(self, damage: Exception) -> DamagedCheckpointError:
+    def damaged(self, damage: object) -> DamagedCheckpointError:
         """The error that names this file and what is wrong with it."""
         return DamagedCheckpointError(
             f"the checkpoint file cannot be read: {damage}",
@@ -111,6 +115,22 @@ class ParquetPart:
         """Stop read-ahead and drop what is buffered."""
         if self._file is not None:
             self._file.close()
+
+    @contextmanager
+    def damage_named(self) -> Iterator[None]:
+        """Turn what goes wrong with this file's bytes into the error that names it."""
+        try:
+            yield
+        except ObjectNotFoundError as gone:
+            raise DamagedCheckpointError(
+                "the checkpoint file vanished after it was listed",
+                f"{self._storage.root}/{self.name}",
+                "open the table again: its log was cleaned up or rewritten meanwhile",
+            ) from gone
+        except ObjectTooShortError as cut:
+            raise self.damaged(cut.what) from cut
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as damage:
+            raise self.damaged(damage) from damage
 
     def _column_chunks(self, row_group: int, columns: Sequence[str]) -> list[tuple[int, int]]:
         """Where the wanted column chunks of a row group lie: (start, length)."""
@@ -124,10 +144,3 @@ class ParquetPart:
                     start = min(start, chunk.dictionary_page_offset)
                 found.append((start, chunk.total_compressed_size))
         return sorted(found)
-
-    @contextmanager
-    def _damage_named(self) -> Iterator[None]:
-        try:
-            yield
-        except (pa.ArrowException, OSError, ObjectNotFoundError, ObjectTooShortError) as damage:
-            raise self.damaged(damage) from damage

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from lazydelta import limits
 from lazydelta.errors import CorruptLogError, TableNotFoundError, VersionNotFoundError
 from lazydelta.protocol.actions import LastCheckpoint
 from lazydelta.protocol.names import HINT_NAME, LOG_FOLDER, LogFileKind, LogName, commit_name, parse_log_name
@@ -44,6 +45,11 @@ class CheckpointFiles(msgspec.Struct, frozen=True):
     files: tuple[LogFile, ...]
 
     @property
+    def name(self) -> str:
+        """What tells it from other checkpoints of the same version: the name of its first file."""
+        return self.files[0].name
+
+    @property
     def size_bytes(self) -> int:
         """The size of all its files, the sidecars of a V2 checkpoint not counted."""
         return sum(file.info.size_bytes for file in self.files)
@@ -53,7 +59,7 @@ class LogListing(msgspec.Struct, frozen=True, kw_only=True):
     """What a listing of the log found, sorted and grouped."""
 
     commits: dict[int, LogFile]
-    checkpoints: tuple[CheckpointFiles, ...]  # ascending by version
+    checkpoints: tuple[CheckpointFiles, ...]  # ascending by version; of several at one the best comes last
     compactions: tuple[LogFile, ...]
     crcs: dict[int, LogFile]
     is_complete: bool  # listed from the beginning of the log
@@ -89,16 +95,20 @@ class LogSegment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_segment(
-    storage: Storage, version: int | None = None, damaged: frozenset[int] = frozenset()
+    storage: Storage, version: int | None = None, damaged: frozenset[str] = frozenset()
 ) -> LogSegment:
-    """The segment of `version` (the newest when None), without checkpoints at the versions `damaged`."""
+    """The segment of `version` (the newest when None), without the checkpoints whose names are `damaged`."""
     hint = read_hint(storage)
     start = hint.version if hint is not None and (version is None or hint.version <= version) else None
-    if start is not None and start not in damaged:
-        listing = list_log(storage, start)
-        if any(c.version >= start and c.version not in damaged for c in listing.checkpoints):
+    listing = None if start is None else list_log(storage, start)
+    if listing is None or not any(c.name not in damaged for c in listing.checkpoints):
+        listing = list_log(storage)
+    for _ in range(limits.LISTINGS_MAX - 1):
+        try:
             return build_segment(listing, storage.root, version=version, damaged=damaged, hint=hint)
-    return build_segment(list_log(storage), storage.root, version=version, damaged=damaged, hint=hint)
+        except CorruptLogError:  # a listing is no snapshot: a writer may have appended while it ran
+            listing = list_log(storage)
+    return build_segment(listing, storage.root, version=version, damaged=damaged, hint=hint)
 
 
 def read_hint(storage: Storage) -> LastCheckpoint | None:
@@ -140,7 +150,7 @@ def build_segment(
     root: str,
     *,
     version: int | None,
-    damaged: frozenset[int] = frozenset(),
+    damaged: frozenset[str] = frozenset(),
     hint: LastCheckpoint | None = None,
 ) -> LogSegment:
     """Choose the checkpoint, check that the tail is whole, or say what is missing."""
@@ -158,7 +168,7 @@ def build_segment(
             root,
             f"read version {newest} or older",
         )
-    usable = [c for c in listing.checkpoints if c.version <= pinned and c.version not in damaged]
+    usable = [c for c in listing.checkpoints if c.version <= pinned and c.name not in damaged]
     checkpoint = usable[-1] if usable else None
     floor = -1 if checkpoint is None else checkpoint.version
     missing = [v for v in range(floor + 1, pinned + 1) if v not in listing.commits]
@@ -188,18 +198,19 @@ def earliest_readable(listing: LogListing) -> int | None:
 
 
 def _complete_checkpoints(files: Iterable[LogFile]) -> tuple[CheckpointFiles, ...]:
-    """Complete, non-empty checkpoints by version; of several at one version the one with fewest files."""
+    """Complete, non-empty checkpoints by version; of several at one version those with fewer files last."""
     sets: dict[tuple[int, int, str], list[LogFile]] = defaultdict(list)
     for file in files:
         if file.info.size_bytes > 0:
-            sets[file.version, file.parsed.parts or 1, file.parsed.unique or ""].append(file)
-    complete: dict[int, CheckpointFiles] = {}
-    for (version, parts, _), members in sorted(sets.items(), reverse=True):
+            # Minus, so that one file sorts after many; 0 parts is a file that is no part of a set.
+            sets[file.version, -(file.parsed.parts or 0), file.parsed.unique or ""].append(file)
+    complete = []
+    for (version, parts, _), members in sorted(sets.items()):
         numbers = sorted(file.parsed.part or 1 for file in members)
-        if numbers == list(range(1, parts + 1)):
+        if numbers == list(range(1, max(-parts, 1) + 1)):
             ordered = tuple(sorted(members, key=lambda file: file.parsed.part or 1))
-            complete[version] = CheckpointFiles(version, ordered)
-    return tuple(complete[version] for version in sorted(complete))
+            complete.append(CheckpointFiles(version, ordered))
+    return tuple(complete)
 
 
 def _missing_commits_error(

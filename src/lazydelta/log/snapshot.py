@@ -30,7 +30,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     state: TableState
     schema: StructType
     fallbacks: tuple[str, ...]
-    damaged: frozenset[int]
+    damaged: frozenset[str]  # names of checkpoints that were passed over
     opening: IoSnapshot
     commits_kept: dict[str, bytes]  # by name, of those read on the way; see `hand_over`
 
@@ -55,7 +55,7 @@ def open_snapshot(
 ) -> Snapshot:
     """Pin a version and learn its protocol and metadata."""
     segment = find_segment(storage, version)
-    damaged: frozenset[int] = frozenset()
+    damaged: frozenset[str] = frozenset()
     fallbacks: list[str] = []
     with closing(ReverseCommitReader(storage, parallelism)) as commits:
         while True:
@@ -63,7 +63,8 @@ def open_snapshot(
                 state = _state_of(storage, segment, commits, use_compacted=use_compacted)
                 break
             except DamagedCheckpointError as damage:
-                damaged |= {segment.floor}
+                assert segment.checkpoint is not None
+                damaged |= {segment.checkpoint.name}
                 fallbacks.append(f"checkpoint {segment.floor} is damaged ({damage.what})")
                 log_event("fallback", table=storage.root, reason=fallbacks[-1])
                 segment = segment_without(storage, segment, damaged, damage)
@@ -81,7 +82,7 @@ def open_snapshot(
 
 
 def segment_without(
-    storage: Storage, segment: LogSegment, damaged: frozenset[int], damage: DamagedCheckpointError
+    storage: Storage, segment: LogSegment, damaged: frozenset[str], damage: DamagedCheckpointError
 ) -> LogSegment:
     """The same version by an older checkpoint, or the damage itself where the log does not reach one."""
     try:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import msgspec
 
+from lazydelta import limits
 from lazydelta.errors import CorruptLogError, StorageError
 from lazydelta.log.checkpoint import CheckpointReader
-from lazydelta.log.commits import ReverseCommitReader, newest_first, read_commit_info
+from lazydelta.log.commits import CommitState, ReverseCommitReader, newest_first, read_commit_head
 from lazydelta.log.segment import LogFile, LogSegment
-from lazydelta.protocol.actions import CommitInfo, Metadata, Protocol, VersionChecksum
+from lazydelta.protocol.actions import Metadata, Protocol, VersionChecksum
 from lazydelta.protocol.features import check_readable
 from lazydelta.storage import ObjectNotFoundError, Storage
 
@@ -63,11 +64,11 @@ def read_state(
 def _from_checksum(
     storage: Storage, segment: LogSegment, commits: ReverseCommitReader, ignored: list[str]
 ) -> TableState | None:
-    for crc in reversed(segment.crcs):
+    for crc in segment.crcs[: -limits.CRC_TRIES_MAX - 1 : -1]:
         pending = commits.submit(_read_checksum, storage, crc)
-        found, told = _since(storage, segment, commits, crc.version)
+        found, own = _since(storage, segment, commits, crc.version)
         checksum = pending.result()
-        problem = _problem(checksum, told)
+        problem = _problem(checksum, own)
         if checksum is None or problem:
             ignored.append(f"{crc.parsed.name}: {problem}")
             continue
@@ -86,24 +87,24 @@ def _from_checksum(
 
 def _since(
     storage: Storage, segment: LogSegment, commits: ReverseCommitReader, version: int
-) -> tuple[_Findings, CommitInfo | None]:
-    """What the commits after `version` say, and its own commitInfo where it is still there."""
+) -> tuple[_Findings, CommitState | None]:
+    """What the commits after `version` say, and what its own commit says where it is still there."""
     found = _Findings()
-    own: CommitInfo | None = None
+    own: CommitState | None = None
     for state in commits.states(file for file in reversed(segment.commits) if file.version >= version):
         if state.version == version:
-            own = state.info
+            own = state
         else:
             found.older(state.protocol, state.metadata)
     if version == segment.floor and segment.checkpoint_commit is not None:
-        own = _info_if_readable(storage, segment.checkpoint_commit)
+        own = _state_if_readable(storage, segment.checkpoint_commit)
     return found, own
 
 
-def _info_if_readable(storage: Storage, commit: LogFile) -> CommitInfo | None:
+def _state_if_readable(storage: Storage, commit: LogFile) -> CommitState | None:
     """The commit of the checkpoint's own version is not part of the tail: its damage concerns nobody."""
     try:
-        return read_commit_info(storage, commit)
+        return read_commit_head(storage, commit)
     except (CorruptLogError, ObjectNotFoundError):
         return None
 
@@ -146,12 +147,27 @@ def _read_checksum(storage: Storage, crc: LogFile) -> VersionChecksum | None:
         return None  # a checksum is a shortcut: without it the commits say the same
 
 
-def _problem(checksum: VersionChecksum | None, commit: CommitInfo | None) -> str | None:
+def _problem(checksum: VersionChecksum | None, commit: CommitState | None) -> str | None:
     if checksum is None:
         return "cannot be read"
     if checksum.protocol is None or checksum.metadata is None:
         return "has no protocol or no metadata"
-    told = None if commit is None else commit.txn_id
+    return None if commit is None else _contradiction(checksum, commit)
+
+
+def _contradiction(checksum: VersionChecksum, commit: CommitState) -> str | None:
+    """Why the checksum cannot belong to this commit: a rewritten log leaves such files behind."""
+    told = None if commit.info is None else commit.info.txn_id
     if checksum.txn_id is not None and isinstance(told, str) and told != checksum.txn_id:
         return "belongs to another commit (txnId differs)"
+    if commit.protocol is not None and commit.protocol != checksum.protocol:
+        return "belongs to another commit (protocol differs)"
+    assert checksum.metadata is not None
+    if commit.metadata is not None and _essence(commit.metadata) != _essence(checksum.metadata):
+        return "belongs to another commit (metadata differs)"
     return None
+
+
+def _essence(metadata: Metadata) -> tuple[object, ...]:
+    """What of the metadata decides how a table is read."""
+    return metadata.id, metadata.schema_string, metadata.partition_columns, metadata.configuration

@@ -12,7 +12,7 @@ import datetime as dt
 from bisect import bisect_right
 
 from lazydelta.errors import CorruptLogError, InvalidRequestError, TableNotFoundError, VersionNotFoundError
-from lazydelta.log.commits import read_commit_info
+from lazydelta.log.commits import read_commit_head
 from lazydelta.log.segment import LogFile, LogListing, list_log
 from lazydelta.log.snapshot import open_snapshot
 from lazydelta.log.state import TableState
@@ -98,7 +98,7 @@ class _CommitTimes:
 
     def _own_time(self, index: int) -> int:
         commit = self._commits[index]
-        info = read_commit_info(self._storage, commit)
+        info = read_commit_head(self._storage, commit).info
         if info is None or not isinstance(info.in_commit_timestamp, int):
             raise CorruptLogError(
                 f"commit {commit.version} has no in-commit timestamp, though the table has them enabled",
@@ -112,7 +112,14 @@ def _own_times_from(state: TableState) -> int | None:
     """The first version whose own time counts; None where none does."""
     if not has_in_commit_timestamps(state.protocol, state.metadata):
         return None
-    return int(state.metadata.configuration.get(_ENABLED_AT_VERSION) or 0)
+    enabled_at = state.metadata.configuration.get(_ENABLED_AT_VERSION) or "0"
+    if not enabled_at.isdecimal():
+        raise CorruptLogError(
+            f"{_ENABLED_AT_VERSION} is {enabled_at!r}, which is no version",
+            "the table's configuration",
+            "read by version= instead, or repair the property",
+        )
+    return int(enabled_at)
 
 
 def _contiguous(listing: LogListing, root: str) -> range:

@@ -24,7 +24,9 @@ def check_number(name: str, value: object, minimum: int, *, where: str) -> None:
     """Raise unless the value is none at all, or a number (whole, but for times) of at least `minimum`."""
     is_time = name.endswith("_seconds")
     is_number = isinstance(value, int | float) if is_time else isinstance(value, int)
-    if value is None or (is_number and not isinstance(value, bool) and float(str(value)) >= minimum):
+    if value is None or (
+        is_number and not isinstance(value, bool) and minimum <= float(str(value)) < limits.NUMBER_MAX
+    ):
         return
     kind = "number" if is_time else "whole number"
     raise InvalidRequestError(f"{name} is {value!r}", where, f"give a {kind} of at least {minimum}")
@@ -59,6 +61,12 @@ class LazyScanConfig(msgspec.Struct, frozen=True, kw_only=True):
         }
         for name, minimum in at_least.items():
             check_number(name, getattr(self, name), minimum, where="the scan's configuration")
+        if self.retention_guard is not None and not callable(self.retention_guard):
+            raise InvalidRequestError(
+                f"retention_guard is {self.retention_guard!r}",
+                "the scan's configuration",
+                "give a function of the floor version",
+            )
         try:
             strategy = ScanStrategy(self.strategy)
         except ValueError:

@@ -11,12 +11,13 @@ from __future__ import annotations
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import numpy as np
 
 from lazydelta import limits
+from lazydelta.errors import StorageError
 from lazydelta.log.file_rows import Mask
 from lazydelta.scan.keys import DIGEST, DIGEST_BYTES, Digests, FileKeys, Hashes
 
@@ -152,21 +153,23 @@ class _KeyFilter:
 
 
 class _DiskSet:
-    """Digests in a temporary SQLite file."""
+    """Digests in a temporary SQLite file that has no name any more, so that no death leaves it behind."""
 
     def __init__(self) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="lazydelta-")
-        path = Path(self._folder.name) / "removed.sqlite"
-        self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
-        self._database.execute("pragma journal_mode = off")
-        self._database.execute("pragma synchronous = off")
-        self._database.execute("create table removed (digest blob primary key) without rowid")
+        with self._trouble_named(), tempfile.TemporaryDirectory(prefix="lazydelta-") as folder:
+            path = Path(folder) / "removed.sqlite"
+            self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+            self._database.execute("pragma journal_mode = off")
+            self._database.execute("pragma synchronous = off")
+            self._database.execute("pragma temp_store = memory")
+            self._database.execute("create table removed (digest blob primary key) without rowid")
 
     def insert(self, digests: Digests) -> None:
-        self._database.execute("begin")
-        rows = ((_bytes(digest),) for digest in digests)
-        self._database.executemany("insert or ignore into removed values (?)", rows)
-        self._database.execute("commit")
+        with self._trouble_named():
+            self._database.execute("begin")
+            rows = ((_bytes(digest),) for digest in digests)
+            self._database.executemany("insert or ignore into removed values (?)", rows)
+            self._database.execute("commit")
 
     def has(self, digest: np.bytes_) -> bool:
         query = "select 1 from removed where digest = ?"
@@ -179,7 +182,18 @@ class _DiskSet:
 
     def close(self) -> None:
         self._database.close()
-        self._folder.cleanup()
+
+    @staticmethod
+    @contextmanager
+    def _trouble_named() -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as trouble:
+            raise StorageError(
+                f"the keys of removed files could not be moved to disk: {trouble}",
+                tempfile.gettempdir(),
+                "free some space there, name another folder by TMPDIR, or raise remove_set_memory_limit",
+            ) from trouble
 
 
 def _bytes(digest: np.bytes_) -> bytes:

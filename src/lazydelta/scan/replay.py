@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from lazydelta.errors import UnsupportedTableError
+from lazydelta.errors import CorruptLogError, UnsupportedTableError
 from lazydelta.log.checkpoint import CheckpointReader, RowRequest
 from lazydelta.log.commits import CommitSlice, Demand, ReverseCommitReader, newest_first
 from lazydelta.log.file_rows import Batches, Mask, deletion_vectors, rows_from_adds, vector_structs
@@ -43,7 +43,7 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
 
     storage: Storage
     segment: LogSegment
-    damaged: frozenset[int]
+    damaged: frozenset[str]  # names of checkpoints that were passed over
     commits: ReverseCommitReader
     rows: RowRequest
     config: LazyScanConfig
@@ -127,7 +127,8 @@ def _checkpoint_rows(replay: Replay, segment: LogSegment, mask: RemoveSet) -> Ba
         except DamagedCheckpointError as damage:
             if not (is_untouched and replay.config.enable_fallback):
                 raise
-            older = segment_without(replay.storage, segment, replay.damaged | {segment.floor}, damage)
+            damaged = replay.damaged | {segment.checkpoint.name}
+            older = segment_without(replay.storage, segment, damaged, damage)
             reason = (
                 f"checkpoint {segment.floor} is damaged ({damage.what}); used {_floor_text(older)} instead"
             )
@@ -135,7 +136,7 @@ def _checkpoint_rows(replay: Replay, segment: LogSegment, mask: RemoveSet) -> Ba
             log_event("fallback", table=replay.storage.root, reason=reason)
     between = [file for file in reversed(older.commits) if file.version <= segment.floor]
     yield from _walk_tail(replay, between, mask, may_trip=False)
-    deeper = msgspec.structs.replace(replay, damaged=replay.damaged | {segment.floor})
+    deeper = msgspec.structs.replace(replay, damaged=damaged)
     yield from _checkpoint_rows(deeper, older, mask)
 
 
@@ -227,7 +228,14 @@ def _add_keys(replay: Replay, part: CommitSlice) -> tuple[pa.RecordBatch, FileKe
     columns = replay.rows.columns
     if replay.rows.stats_paths and "stats" not in columns:
         columns = (*columns, "stats")
-    rows = rows_from_adds(part.adds, columns, replay.storage.root)
+    try:
+        rows = rows_from_adds(part.adds, columns, replay.storage.root)
+    except OverflowError as damage:
+        raise CorruptLogError(
+            f"commit {part.version} has a number that fits no column: {damage}",
+            replay.storage.root,
+            "restore the commit",
+        ) from damage
     return rows, FileKeys(rows.column("path"), deletion_vectors(rows))
 
 

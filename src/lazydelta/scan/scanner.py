@@ -216,6 +216,10 @@ def _bound(snapshot: Snapshot, config: LazyScanConfig) -> BoundPredicate | None:
 
 
 def _check_columns(columns: Sequence[str]) -> None:
+    if isinstance(columns, str) or not columns:
+        raise InvalidRequestError(
+            f"columns is {columns!r}", "file_batches()", f"give a list of some of {', '.join(FILE_COLUMNS)}"
+        )
     for name in columns:
         if name not in FILE_COLUMNS:
             close = get_close_matches(name, FILE_COLUMNS, 1)

@@ -54,7 +54,7 @@ def matching_row_groups(part: ParquetPart, predicate: BoundPredicate) -> Sequenc
     """Row groups of a checkpoint whose typed columns do not rule out every file in them."""
     count = part.metadata.num_row_groups
     bounds: dict[tuple[str, ...], ColumnBounds] = {}
-    for column in columns_of(predicate.root):
+    for column in dict.fromkeys(columns_of(predicate.root)):
         dotted = ".".join(column.physical_path)
         if column.is_partition:
             low = high = f"add.partitionValues_parsed.{dotted}"

@@ -98,8 +98,8 @@ def _shown(parts: SplitResult) -> str:
 
 
 def _local(path: str) -> TableAddress:
-    if not path:
-        raise InvalidRequestError("the table's address is empty", "url", f"use {SCHEMES_TEXT}")
+    if not path or "\0" in path:
+        raise InvalidRequestError(f"the table's address is {path!r}", "url", f"use {SCHEMES_TEXT}")
     place = Path(path).expanduser() if path.startswith("~") else Path(path)
     # absolute() keeps symbolic links as the user wrote them; ".." is resolved by the system on opening.
     return TableAddress(kind="local", path=str(place.absolute()))
@@ -112,7 +112,9 @@ def _file_url(parts: SplitResult) -> TableAddress:
             _shown(parts),
             "write file:///absolute/path with three slashes",
         )
-    return TableAddress(kind="local", path=str(Path(unquote(parts.path))))
+    if not parts.path:
+        raise InvalidRequestError("the URL names no folder", _shown(parts), "write file:///absolute/path")
+    return _local(unquote(parts.path))
 
 
 def _abfs(parts: SplitResult) -> TableAddress:

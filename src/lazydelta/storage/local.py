@@ -161,8 +161,13 @@ def _listed(entry: os.DirEntry[str], after: str | None, shown: str) -> ObjectInf
         return None
     try:
         status = entry.stat()
-    except OSError:  # gone since the folder was read, or a link to nothing
-        return None
+    except FileNotFoundError:
+        if not entry.is_symlink():
+            return None  # gone since the folder was read
+        # A link to nothing stands for something that should be there: listed, so that reading it fails.
+        return ObjectInfo(name=shown + entry.name, size_bytes=0, modified_ms=0)
+    except OSError as error:
+        raise _failure(error, shown + entry.name) from error
     if not stat.S_ISREG(status.st_mode):
         return None
     return ObjectInfo(

@@ -23,13 +23,17 @@ def names(storage: Storage, folder: str, after: str | None = None) -> list[str]:
     return sorted(info.name for info in storage.list_from(folder, after))
 
 
-def test_folders_sockets_and_dead_links_are_not_objects(tmp_path: Path, storage: Storage) -> None:
+def test_folders_and_sockets_are_not_objects_and_dead_links_are_missing_ones(
+    tmp_path: Path, storage: Storage
+) -> None:
     (tmp_path / "log" / "sub").mkdir(parents=True)
     (tmp_path / "log" / "a").write_bytes(b"x")
     (tmp_path / "log" / "alive").symlink_to(tmp_path / "log" / "a")
     (tmp_path / "log" / "dead").symlink_to(tmp_path / "nowhere")
     os.mkfifo(tmp_path / "log" / "pipe")
-    assert names(storage, "log") == ["log/a", "log/alive"]
+    assert names(storage, "log") == ["log/a", "log/alive", "log/dead"]
+    with pytest.raises(ObjectNotFoundError):
+        storage.get("log/dead")
 
 
 def test_a_file_where_a_folder_should_be_lists_as_empty(tmp_path: Path, storage: Storage) -> None:
