@@ -4,7 +4,8 @@ Names are looked up at first use, so that `lazydelta --help` does not pay for im
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+
+TYPE_CHECKING = False  # type checkers take it for true; importing `typing` would take longer than the rest
 
 if TYPE_CHECKING:
     from lazydelta import errors
