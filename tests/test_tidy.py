@@ -265,7 +265,9 @@ def _is_lazy_export(node: ast.stmt) -> bool:
     """Names that load their module when asked for, which keeps `--help` fast, are re-exports too."""
     if isinstance(node, ast.FunctionDef):
         return node.name in ("__getattr__", "__dir__")
-    return isinstance(node, ast.Assign | ast.AnnAssign) and bool(re.match(r"_[A-Z]+\b", ast.unparse(node)))
+    return isinstance(node, ast.Assign | ast.AnnAssign) and bool(
+        re.match(r"_[A-Z]+\b|TYPE_CHECKING = False$", ast.unparse(node))
+    )
 
 
 def _imported(tree: ast.Module) -> set[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 
@@ -61,6 +62,14 @@ class LazyScanConfig(msgspec.Struct, frozen=True, kw_only=True):
         }
         for name, minimum in at_least.items():
             check_number(name, getattr(self, name), minimum, where="the scan's configuration")
+        try:
+            ZoneInfo(self.time_zone)
+        except (ZoneInfoNotFoundError, ValueError, TypeError, OSError):
+            raise InvalidRequestError(
+                f"there is no time zone {self.time_zone!r}",
+                "the scan's configuration",
+                "name one as in Europe/Berlin, or UTC",
+            ) from None
         if self.retention_guard is not None and not callable(self.retention_guard):
             raise InvalidRequestError(
                 f"retention_guard is {self.retention_guard!r}",

@@ -12,7 +12,7 @@ from lazydelta.storage import IoSnapshot
 
 
 class ScanReport(msgspec.Struct, frozen=True, kw_only=True):
-    """One run of a scan. Requests, bytes and round trips include opening the table."""
+    """One run of a scan. Requests, bytes and round trips include opening the table; times do not."""
 
     table: str
     version: int
@@ -61,7 +61,7 @@ class ScanReport(msgspec.Struct, frozen=True, kw_only=True):
         yield "files", f"{self.files_emitted:,} emitted; skipped: {skipped or 'none'}"
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(self.requests_by_kind.items()))
         requests = f"{self.requests:,} requests ({kinds}), {self.round_trips:,} one after the other"
-        yield "log bytes read", f"{self.bytes_read:,} in {requests}"
+        yield "log bytes read", f"{self.bytes_read:,} in {requests}, opening included"
         if self.retries:
             yield "retries", f"{self.retries:,}"
         place = ", moved to disk" if self.remove_set_on_disk else ""
@@ -69,7 +69,7 @@ class ScanReport(msgspec.Struct, frozen=True, kw_only=True):
         if self.time_to_first_file_ms is not None:
             yield "first file", f"after {self.time_to_first_file_ms:,.1f} ms"
         state = "" if self.is_finished else " (not finished)"
-        yield "elapsed", f"{self.elapsed_ms:,.1f} ms{state}"
+        yield "elapsed", f"{self.elapsed_ms:,.1f} ms since the first pull{state}"
         if self.unknown_actions:
             names = ", ".join(f"{name} ({count})" for name, count in sorted(self.unknown_actions.items()))
             yield "unknown actions", f"{names}: ignored"

@@ -238,3 +238,10 @@ def test_a_batch_has_at_least_one_column(tmp_path: Path, columns: Any) -> None:
     table = TableBuilder(tmp_path).commit(["a"])
     with pytest.raises(InvalidRequestError, match="columns"):
         ld.open(str(table.path)).scan().file_batches(columns)
+
+
+def test_an_unknown_time_zone_is_refused_with_and_without_a_filter(tmp_path: Path) -> None:
+    table = ld.open(str(TableBuilder(tmp_path).commit(["a"]).path))
+    for where in (None, "date = '2026-02-08'"):
+        with pytest.raises(InvalidRequestError, match="time zone"):
+            table.scan(where, time_zone="Mars/Olympus")
