@@ -21,7 +21,6 @@ _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?)?"
 _ZONE = r"(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
 _INSTANT, _WALL_CLOCK, _WALL_CLOCK_Z = _TIME + _ZONE, _TIME + "$", _TIME + "Z?$"
-_TRUTH = {"true": True, "false": False}
 
 
 def values_from_text(

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -83,12 +86,30 @@ def test_a_reader_never_sees_half_a_write(tmp_path: Path, storage: Storage) -> N
     assert all(each == body for each in seen)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_permission_denied_is_access_denied(tmp_path: Path, storage: Storage) -> None:
-    (tmp_path / "a").write_bytes(b"x")
-    (tmp_path / "a").chmod(0)
-    with pytest.raises(AccessDeniedError):
-        storage.get("a")
+@contextmanager
+def as_nobody() -> Iterator[None]:
+    """Root may read everything, so root steps down; anybody else stays who they are."""
+    is_root = os.geteuid() == 0
+    if is_root:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if is_root:
+            os.seteuid(0)
+
+
+def test_permission_denied_is_access_denied() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        for name, mode in (("open", 0o644), ("closed", 0)):
+            (Path(folder) / name).write_bytes(b"x")
+            (Path(folder) / name).chmod(mode)
+        storage = open_storage(folder, Settings())
+        with as_nobody():
+            assert storage.get("open") == b"x"
+            with pytest.raises(AccessDeniedError):
+                storage.get("closed")
 
 
 def test_a_refusal_of_the_file_system_is_access_denied(
