@@ -37,5 +37,23 @@ AUTO_COMMITS_MAX = 100  # a tail longer than this is cheaper to read forward (se
 COMMIT_BYTES_PER_ADD = 600  # of JSON, for estimates from a listing
 CHECKPOINT_BYTES_PER_ADD = 150  # of Parquet, likewise
 
+# --- sidecar -----------------------------------------------------------------
+SIDECAR_ROW_GROUP_ROWS = 10_000
+SIDECAR_ROW_GROUPS_MAX = 64  # of one part
+SIDECAR_ROW_GROUPS_MIN = 8  # where the footer would leave fewer, a part is split into index and statistics
+SIDECAR_FOOTER_BYTES_MAX = 128 * KIB
+SIDECAR_ZONE_COLUMNS_MAX = 32  # columns whose bounds the manifest tells per part
+SIDECAR_ZONE_ENTRIES_MAX = 1024  # such columns times parts: keeps the manifest small
+SIDECAR_LEVEL_RATIO = 16  # a level of parts holds this many times the rows of the level below
+SIDECAR_REMOVED_RANGES_MAX = 512  # of one part; with more it is written anew without the removed rows
+SIDECAR_REMOVED_SHARE_MAX = 0.25  # of a part's rows; with more it is written anew, too
+SIDECAR_DELTA_COMMITS = 50  # commits since the checkpoint or the last delta file that make one worth writing
+MANIFEST_ROW_GROUPS_MAX = 2048  # with more, the manifest lists only parts
+BINDING_HEAD_BYTES = 64 * KIB  # of a commit, hashed to recognise it
+
+# --- upkeep ------------------------------------------------------------------
+SORT_MEMORY_BYTES = 64 * MIB  # rows held before a sorted run goes to disk
+
+assert SIDECAR_ROW_GROUPS_MIN <= SIDECAR_ROW_GROUPS_MAX <= MANIFEST_ROW_GROUPS_MAX
 assert COMMIT_CHUNK_BYTES <= COMMIT_WHOLE_BYTES_MAX <= TAIL_BYTES_KEPT_MAX
 assert PARQUET_FOOTER_GUESS_BYTES <= READ_BLOCK_BYTES <= PRELOAD_BYTES_MAX

@@ -96,6 +96,9 @@ class FaultyStorage:
     def put_if_absent(self, name: str, body: bytes) -> bool:
         return self._whole("put_if_absent", name, lambda: self._inner.put_if_absent(name, body))
 
+    def delete(self, name: str) -> bool:
+        return self._whole("delete", name, lambda: self._inner.delete(name))
+
     def _whole(self, method: str, name: str, call: Callable[[], T]) -> T:
         if self._before(method, name) == "cut":
             raise _error("cut", name)

@@ -2,7 +2,8 @@
 
 Contract: `path` is canonical (protocol/paths.py) and is always there; other columns are those asked for.
 `deletion_vector` may be left out of a batch where no row has one. `stats_parsed` keeps Delta's own field
-names and is there only where the source is typed.
+names and is there only where the source is typed. `raw_path` is the path as the log spells it, for
+builders of sidecars: what they copy must mean the same under another root.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ FILE_COLUMNS: dict[str, pa.DataType] = {
 }
 DEFAULT_COLUMNS = ("path", "size", "modification_time", "partition_values", "deletion_vector")
 STATS_PARSED = "stats_parsed"
+RAW_PATH = "raw_path"
 # Public column -> the field of Delta's `add` action.
 DELTA_FIELDS = {
     name: "".join(word if i == 0 else word.capitalize() for i, word in enumerate(name.split("_")))
@@ -58,11 +60,13 @@ _DV_FIELDS = ("storageType", "pathOrInlineDv", "offset", "sizeInBytes", "cardina
 
 def rows_from_adds(adds: Sequence[Add], columns: Sequence[str], root: str) -> pa.RecordBatch:
     """The adds of a commit's slice as rows."""
-    arrays: dict[str, pa.Array] = {
-        "path": canonical_paths(pa.array([add.path for add in adds], pa.string()), root)
-    }
+    raw_paths = pa.array([add.path for add in adds], pa.string())
+    arrays: dict[str, pa.Array] = {"path": canonical_paths(raw_paths, root)}
     for name in columns:
         if name in {"path", STATS_PARSED}:
+            continue
+        if name == RAW_PATH:
+            arrays[name] = raw_paths
             continue
         if name == "deletion_vector":
             vectors = vector_structs(add.deletion_vector for add in adds)
@@ -127,7 +131,7 @@ def _public(adds: pa.StructArray, columns: Sequence[str]) -> pa.RecordBatch:
     present = {field.name for field in adds.type}
     arrays: dict[str, pa.Array] = {}
     for name in columns:
-        field = DELTA_FIELDS.get(name, name)
+        field = "path" if name == RAW_PATH else DELTA_FIELDS.get(name, name)
         if field in present:
             arrays[name] = _as_public(name, adds.field(field))
         elif name not in {"deletion_vector", STATS_PARSED}:
@@ -148,7 +152,7 @@ def _as_public(name: str, column: pa.Array) -> pa.Array:
         return pa.StructArray.from_arrays(
             fields, fields=list(DELETION_VECTOR_TYPE), mask=pc.invert(column.is_valid())
         )
-    return _cast(column, FILE_COLUMNS[name])
+    return _cast(column, FILE_COLUMNS["path" if name == RAW_PATH else name])
 
 
 def _cast(column: pa.Array, wanted: pa.DataType) -> pa.Array:

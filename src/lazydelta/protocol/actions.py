@@ -51,6 +51,7 @@ class Remove(msgspec.Struct, frozen=True, rename="camel"):
 
     path: str
     deletion_vector: DeletionVector | None = None
+    partition_values: dict[str, str | None] | None = None  # writers may leave them out
 
 
 class Protocol(msgspec.Struct, frozen=True, rename="camel"):

@@ -74,6 +74,11 @@ def forward_files(replay: Replay) -> Batches:
         yield from _canonical(replay, mask, newest=replay.segment.version)
 
 
+def tail_files(replay: Replay, seen: RemoveSet) -> Batches:
+    """The live adds of the segment's tail alone; `seen` is left holding every key that the tail decides."""
+    yield from _walk_tail(replay, replay.tail, seen, may_trip=False)
+
+
 def _canonical(replay: Replay, mask: RemoveSet, *, newest: int) -> Batches:
     """The whole tail first, then forward, for versions up to `newest`; newer keys are in `mask` already."""
     rest = [file for file in replay.tail if (file.parsed.until or file.version) <= newest]

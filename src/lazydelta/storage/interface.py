@@ -1,4 +1,4 @@
-"""What the rooms above ask of a store: a handful of reads, one conditional write, honest counters.
+"""What the rooms above ask of a store: a few reads, one conditional write, one delete, honest counters.
 
 Contract: `name` is a decoded path relative to the table's root (`_delta_log/00000000000000000000.json`).
 Every failure is a `StorageError` (or `AccessDeniedError`); an absent object is `ObjectNotFoundError`. A
@@ -72,6 +72,10 @@ class Storage(Protocol):
 
     def put_if_absent(self, name: str, body: bytes) -> bool:
         """Write the object unless one is there already; say whether it was written."""
+        ...
+
+    def delete(self, name: str) -> bool:
+        """Delete the object; say whether there was one."""
         ...
 
     def scoped(self, deadline: Deadline | None = None) -> Storage:

@@ -139,6 +139,19 @@ class LocalStorage:
             self._counters.finish(ticket, bytes_written=len(body) if written else 0)
         return written
 
+    def delete(self, name: str) -> bool:
+        """Unlink the file."""
+        ticket = self._begin("delete", name)
+        try:
+            Path(self._path(name)).unlink()
+        except _ABSENT:
+            return False
+        except OSError as error:
+            raise _failure(error, uri_of(self._root, name)) from error
+        finally:
+            self._counters.finish(ticket)
+        return True
+
     def _begin(self, kind: str, name: str) -> IoTicket:
         self._deadline.check(uri_of(self._root, name))
         return self._counters.begin(kind)

@@ -20,7 +20,7 @@ from lazydelta.storage.background import pool
 from lazydelta.storage.counters import IoCounters, IoTicket
 from lazydelta.storage.deadline import NEVER, Deadline
 from lazydelta.storage.failures import FAILURES, judge, replaced
-from lazydelta.storage.interface import ObjectInfo, past_end
+from lazydelta.storage.interface import ObjectInfo, ObjectNotFoundError, past_end
 from lazydelta.storage.names import checked_name, uri_of
 from lazydelta.storage.ranges import coalesce, cut
 from lazydelta.storage.remote_listing import ListingPlan, pages
@@ -184,6 +184,16 @@ class RemoteStorage:
 
         written = self._request("put", name, write, written=lambda done: len(body) if done else 0)
         return written or (attempts > 1 and self.get(name) == body)
+
+    def delete(self, name: str) -> bool:
+        """Delete the object. S3 does not say whether there was one, so it is asked first."""
+        key, _ = self._locate(name)
+        try:
+            self._request("head", name, lambda: obstore.head(self._link.store, key))
+            self._request("delete", name, lambda: obstore.delete(self._link.store, key))
+        except ObjectNotFoundError:
+            return False
+        return True
 
     # --- one request ---------------------------------------------------------
 

@@ -47,6 +47,15 @@ def test_an_empty_object_is_an_object(table_store: TableServer) -> None:
     ]
 
 
+def test_a_deleted_object_is_gone_and_deleting_says_whether_there_was_one(table_store: TableServer) -> None:
+    storage = table_store.open(table_store.url())
+    storage.put_if_absent("_delta_log/_lazy/a.parquet", BODY)
+    assert storage.delete("_delta_log/_lazy/a.parquet")
+    assert not storage.delete("_delta_log/_lazy/a.parquet")
+    assert list(storage.list_from("_delta_log/_lazy")) == []
+    assert storage.put_if_absent("_delta_log/_lazy/a.parquet", b"again")
+
+
 def test_odd_names_are_listed_and_read_as_they_are(table_store: TableServer) -> None:
     storage = table_store.open(table_store.url("a b%25ü"))
     for name in ODD_NAMES:

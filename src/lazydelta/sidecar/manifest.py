@@ -1,0 +1,125 @@
+"""The manifest: which parts make up the sidecar of one checkpoint, and what they hold.
+
+Contract: written last and only if absent, so its presence is the commit. It names every part with its size,
+range, removed rows and bounds, the row groups with their place (up to `limits.MANIFEST_ROW_GROUPS_MAX`), the
+protocol and metadata in force, and what binds it to the log it was made from.
+Fields that readers do not know are ignored; another `format` number is not for them.
+Design: docs/adr/0011-removed-rows-by-number.md.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from lazydelta.protocol.actions import Metadata, Protocol
+
+FORMAT = 1
+
+
+class BoundFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One file of the log as it was when the sidecar was built."""
+
+    name: str  # below _delta_log
+    size_bytes: int
+    etag: str | None = None
+    head_sha256: str | None = None  # of the first 64 KiB; only for a commit
+
+
+class Binding(msgspec.Struct, frozen=True, kw_only=True):
+    """What ties a sidecar to one log: a restored log has the same versions but not the same bytes."""
+
+    commit: BoundFile | None  # N.json; None where it had been cleaned up already
+    checkpoint: tuple[BoundFile, ...]  # top-level files, in order
+    num_files: int
+    total_bytes: int
+
+
+class ZoneBounds(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Bounds of one column over all rows of a part, in the text forms of partition values.
+
+    `min` is the least of the files' minima, `max` the greatest of their maxima; a bound that a row lacks
+    (null or NaN) is no bound of the part, so those rows are counted.
+    """
+
+    path: tuple[str, ...]  # physical names
+    type: str  # Delta's name of the type
+    min: str | None = None
+    max: str | None = None
+    rows_without_min: int = 0
+    rows_without_max: int = 0
+    is_partition: bool = False  # rows without a bound are nulls then, not unknown
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One immutable Parquet file of rows sorted by (order column, path), or the two halves of a wide one."""
+
+    file: str  # below the sidecar's folder; of a split part the index
+    build: str
+    size_bytes: int
+    footer_bytes: int
+    schema_hash: str
+    num_rows: int
+    num_row_groups: int
+    order_min: str | None = None  # of the order column, as text; None where every row is null
+    order_max: str | None = None
+    order_nulls: int = 0
+    removed: tuple[int, ...] = ()  # rows no longer live: first, count, first, count, …; ascending
+    bounds: tuple[ZoneBounds, ...] = ()
+    stats_file: str | None = None
+    stats_size_bytes: int = 0
+    stats_footer_bytes: int = 0
+    total_bytes: int = 0  # data bytes of the live rows' files
+
+    @property
+    def removed_count(self) -> int:
+        """Rows of the part that are no longer live."""
+        return sum(self.removed[1::2])
+
+    @property
+    def num_live(self) -> int:
+        """Rows of the part that are live files."""
+        return self.num_rows - self.removed_count
+
+
+class RowGroup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Where one row group lies, and its range. `event_hour_*` are of the order column, whatever its name."""
+
+    index: int  # counted over all parts, in the order of `parts`
+    part: int = 0  # position in `parts`
+    byte_offset: int
+    byte_length: int
+    num_rows: int
+    event_hour_min: str | None = None
+    event_hour_max: str | None = None
+    event_hour_nulls: int = 0
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
+    """The sidecar of checkpoint `version`."""
+
+    format: int
+    version: int
+    sidecar_file: str | None  # the first part; None where the table has no files
+    sidecar_size_bytes: int  # of all parts
+    num_row_groups: int
+    num_files: int
+    schema_hash: str  # of the layout that this build writes
+    row_groups: tuple[RowGroup, ...]  # empty past the limit
+    table_id: str
+    build: str
+    order_column: str | None  # the column of the parts that rows are sorted by; None: by path alone
+    order_type: str | None
+    parts: tuple[Part, ...]
+    protocol: Protocol
+    metadata: Metadata
+    binding: Binding
+
+
+def encode_manifest(manifest: Manifest) -> bytes:
+    """The manifest as JSON text."""
+    return msgspec.json.encode(manifest)
+
+
+def decode_manifest(body: bytes) -> Manifest:
+    """The manifest in `body`; `msgspec.DecodeError` or `UnicodeDecodeError` where it is none."""
+    return msgspec.json.decode(body, type=Manifest)

@@ -1,0 +1,1 @@
+"""Sidecars without Spark: build, verify, show, clean."""
