@@ -101,12 +101,10 @@ def _columns(rows: Sequence[tuple[int, ...]], width: int) -> list[list[int]]:
 
 
 def _partition_values(files: Files) -> list[Text | bytes]:
-    spec = files.spec
-    if not spec.partitioned:
-        return [b"{}"]
-    parts: list[Text | bytes] = [b'{"date":"', files.date_text(), b'"']
-    if spec.event_hour:
-        parts += [b',"_event_hour":"', files.hour_text(), b'"']
+    texts = {"date": files.date_text, "_event_hour": files.hour_text}
+    parts: list[Text | bytes] = [b"{"]
+    for place, name in enumerate(files.spec.partition_columns):
+        parts += [b"," if place else b"", b'"%s":"' % name.encode(), texts[name](), b'"']
     return [*parts, b"}"]
 
 

@@ -90,35 +90,8 @@ def write_checkpoint(spec: TableSpec, log: Path, order: Ints, totals: FileTotals
     (log / "_last_checkpoint").write_text(compact(_in_order(known | hint)))
 
 
-def _write_parts(
-    spec: TableSpec, folder: Path, names: list[str], order: Ints, totals: FileTotals
-) -> list[Part]:
-    """The file actions, cut into as many Parquet files as there are names."""
-    kind = sidecar_schema(spec) if spec.is_v2 else schema(spec)
-    home = spec.files * _PARTITION_OF_NULL // SPARK_PARTITIONS
-    parts = []
-    for number, name in enumerate(names):
-        start, stop = (spec.files * at // len(names) for at in (number, number + 1))
-        table_at = home - start if start <= home < stop and not spec.is_v2 else None
-        chunks = _chunks(spec, order[start:stop], kind, totals, table_at=table_at)
-        parts.append(Part(path=folder / name, row_count=_write_row_groups(folder / name, chunks, kind)))
-    return parts
-
-
-def _chunks(
-    spec: TableSpec, numbers: Ints, kind: pa.Schema, totals: FileTotals, *, table_at: int | None
-) -> Iterator[pa.Table]:
-    """Rows of these files in order, and before the file at `table_at` those of the table itself."""
-    extra_cut = [] if table_at is None else [table_at]
-    cuts = sorted({*range(0, len(numbers), _CHUNK_FILES), len(numbers), *extra_cut})
-    for start, stop in itertools.pairwise(cuts):
-        if start == table_at:
-            yield table_rows(spec, kind)
-        totals.count(Files(spec, numbers[start:stop]))
-        yield file_rows(spec, numbers[start:stop], kind)
-
-
-def _write_row_groups(path: Path, chunks: Iterator[pa.Table], kind: pa.Schema) -> int:
+def write_row_groups(path: Path, chunks: Iterator[pa.Table], kind: pa.Schema) -> int:
+    """Write chunks as row groups of Spark's size; returns the number of rows."""
     rows_max, waiting, rows_written = 0, [], 0
     with open_writer(path, kind) as writer:
         for chunk in chunks:
@@ -149,6 +122,34 @@ def open_writer(where: Path | pa.NativeFile, kind: pa.Schema) -> pq.ParquetWrite
         write_page_index=True,
         store_schema=False,
     )
+
+
+def _write_parts(
+    spec: TableSpec, folder: Path, names: list[str], order: Ints, totals: FileTotals
+) -> list[Part]:
+    """The file actions, cut into as many Parquet files as there are names."""
+    kind = sidecar_schema(spec) if spec.is_v2 else schema(spec)
+    home = spec.files * _PARTITION_OF_NULL // SPARK_PARTITIONS
+    parts = []
+    for number, name in enumerate(names):
+        start, stop = (spec.files * at // len(names) for at in (number, number + 1))
+        table_at = home - start if start <= home < stop and not spec.is_v2 else None
+        chunks = _chunks(spec, order[start:stop], kind, totals, table_at=table_at)
+        parts.append(Part(path=folder / name, row_count=write_row_groups(folder / name, chunks, kind)))
+    return parts
+
+
+def _chunks(
+    spec: TableSpec, numbers: Ints, kind: pa.Schema, totals: FileTotals, *, table_at: int | None
+) -> Iterator[pa.Table]:
+    """Rows of these files in order, and before the file at `table_at` those of the table itself."""
+    extra_cut = [] if table_at is None else [table_at]
+    cuts = sorted({*range(0, len(numbers), _CHUNK_FILES), len(numbers), *extra_cut})
+    for start, stop in itertools.pairwise(cuts):
+        if start == table_at:
+            yield table_rows(spec, kind)
+        totals.count(Files(spec, numbers[start:stop]))
+        yield file_rows(spec, numbers[start:stop], kind)
 
 
 def _rows_in_row_group(sample: pa.Table) -> int:

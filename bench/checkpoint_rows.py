@@ -24,14 +24,14 @@ FILES_PER_TOMBSTONE = 1_000
 def file_rows(spec: TableSpec, numbers: Ints, into: pa.Schema) -> pa.Table:
     """Rows of these files: each add, and behind some of them a tombstone."""
     files = Files(spec, numbers)
-    adds = _rows(into, add=add_array(files))
+    adds = rows_with(into, add=add_array(files))
     # Where a file has a deletion vector, its key without one was removed.
     replaced = np.flatnonzero(files.base_generation)
     retired = np.flatnonzero(numbers % FILES_PER_TOMBSTONE == 0)
     dead = np.concatenate([numbers[replaced], numbers[retired] + DEAD_FILES_FROM])
     if not len(dead):
         return adds
-    tombstones = _rows(into, remove=_remove_array(Files(spec, dead)))
+    tombstones = rows_with(into, remove=remove_array(Files(spec, dead)))
     place = np.concatenate([np.arange(len(numbers)), replaced, retired])
     return pa.concat_tables([adds, tombstones]).take(np.argsort(place, kind="stable"))
 
@@ -62,13 +62,8 @@ def add_array(files: Files) -> pa.StructArray:
     return pa.StructArray.from_arrays(arrays, fields=list(kind))
 
 
-def _rows(into: pa.Schema, **given: pa.Array) -> pa.Table:
-    count = len(next(iter(given.values())))
-    columns = [given[f.name] if f.name in given else pa.nulls(count, f.type) for f in into]
-    return pa.Table.from_arrays(columns, schema=into)
-
-
-def _remove_array(files: Files) -> pa.StructArray:
+def remove_array(files: Files) -> pa.StructArray:
+    """The struct column `remove`."""
     count = len(files)
     made: dict[str, pa.Array] = {
         "path": strings(files.path_text()),
@@ -80,6 +75,13 @@ def _remove_array(files: Files) -> pa.StructArray:
     }
     arrays = [made[field.name] if field.name in made else pa.nulls(count, field.type) for field in REMOVE]
     return pa.StructArray.from_arrays(arrays, fields=list(REMOVE))
+
+
+def rows_with(into: pa.Schema, **given: pa.Array) -> pa.Table:
+    """Rows with the given struct columns; the others are null."""
+    count = len(next(iter(given.values())))
+    columns = [given[f.name] if f.name in given else pa.nulls(count, f.type) for f in into]
+    return pa.Table.from_arrays(columns, schema=into)
 
 
 def _partition_map(files: Files) -> pa.MapArray:

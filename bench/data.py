@@ -96,7 +96,7 @@ def _rows(files: Files) -> pa.Table:
         "status": pa.array(np.arange(count, dtype=np.int32) % 5),
         "message": pa.array(["ok"] * count),
     }
-    if not spec.partitioned:
+    if "date" not in spec.partition_columns:
         columns["date"] = pa.array(np.full(count, files.days[0], dtype=np.int32)).cast(pa.date32())
     return pa.table(columns)
 

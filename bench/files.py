@@ -125,9 +125,9 @@ class Files:
     def path_text(self) -> Text:
         """The path as Spark makes it."""
         parts: list[Text | bytes] = []
-        if self.spec.partitioned:
+        if "date" in self.spec.partition_columns:
             parts += [b"date=", self.date_text(), b"/"]
-        if self.spec.event_hour:
+        if "_event_hour" in self.spec.partition_columns:
             parts += [b"_event_hour=", self.hour_text(), b"/"]
         unique = uuid_text(self._word(11), self._word(12))
         parts += [b"part-", digits(self._hash(13, 200), 5), b"-", unique, b".c000.snappy.parquet"]

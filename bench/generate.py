@@ -177,6 +177,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--partitioned", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--unpartitioned", dest="partitioned", action="store_false")
     parser.add_argument("--event-hour", action="store_true", help="partition by _event_hour, too")
+    parser.add_argument("--date-partition", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--stats", choices=get_args(Stats), default="json")
     parser.add_argument("--checkpoint", choices=get_args(Checkpoint), default="v1")
     parser.add_argument(

@@ -46,6 +46,7 @@ class TableSpec(msgspec.Struct, frozen=True, kw_only=True):
     order: Order = "ingest"
     partitioned: bool = True
     event_hour: bool = False
+    date_partition: bool = True  # with event_hour only: without it `date` is a data column
     stats: Stats = "json"
     checkpoint: Checkpoint = "v1"
     checkpoint_parts: int = 4
@@ -74,7 +75,8 @@ class TableSpec(msgspec.Struct, frozen=True, kw_only=True):
     def partition_columns(self) -> list[str]:
         """Partition columns, outermost first."""
         hour = ["_event_hour"] if self.event_hour else []
-        return ["date", *hour] if self.partitioned else []
+        date = ["date"] if self.date_partition else []
+        return [*date, *hour] if self.partitioned else []
 
     @property
     def base_version(self) -> int:
@@ -103,6 +105,8 @@ def check(spec: TableSpec) -> None:
         raise ValueError("a table needs at least one file")
     if spec.event_hour and not spec.partitioned:
         raise ValueError("--event-hour is a partition column: it needs --partitioned")
+    if spec.partitioned and not spec.partition_columns:
+        raise ValueError("--no-date-partition leaves no partition column: it needs --event-hour")
     touched = spec.tail_removes + spec.tail_dv_updates + spec.tail_readds
     if spec.tail_commits * touched > spec.files:
         raise ValueError(
