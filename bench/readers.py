@@ -97,17 +97,24 @@ def run_once(
     done = run_watched(line, timeout_s=timeout_s, memory_max_kb=memory_fence_kb(), env=quiet)
     if done.stopped:
         return {}, done.stopped
-    printed = [text for text in done.stdout.splitlines() if text.startswith("{")]
-    if done.exit_code or not printed:
-        return {}, _last_words(done)
-    facts: dict[str, Any] = json.loads(printed[-1])
+    facts = printed_facts(done)
+    if done.exit_code or facts is None:
+        return {}, last_words(done)
     facts["process_s"] = done.elapsed_s
     if "cannot" in facts:
         return {}, f"cannot: {facts['cannot']}"
     return facts, None
 
 
-def _last_words(done: Outcome) -> str:
+def printed_facts(done: Outcome) -> dict[str, Any] | None:
+    """The last line of JSON that a command printed."""
+    printed = [text for text in done.stdout.splitlines() if text.startswith("{")]
+    facts: dict[str, Any] | None = json.loads(printed[-1]) if printed else None
+    return facts
+
+
+def last_words(done: Outcome) -> str:
+    """How a command ended, and what it said last."""
     text = [words for words in (done.stderr or done.stdout).splitlines() if words.strip()]
     ended = f"killed by signal {-done.exit_code}" if done.exit_code < 0 else f"exit code {done.exit_code}"
     return f"{ended}: {text[-1].strip()[:300]}" if text else ended

@@ -35,6 +35,11 @@ def verdicts(checks: Sequence[Check]) -> str:
     return "\n".join(f"{'PASS' if c.passed else 'FAIL'}  {c.promise}\n      {c.measured}" for c in checks)
 
 
+def table_line(cells: Sequence[str]) -> str:
+    """A line of a Markdown table."""
+    return "| " + " | ".join(cells) + " |"
+
+
 def headline(rows: Sequence[Row], files: int) -> str:
     """Ratios against the fastest peer and the bare stream, in a line each."""
     lines = []
@@ -67,10 +72,10 @@ def _table(rows: Sequence[Row], table: str, files: int, query: str) -> str:
     lines = [
         f"**{files:,} files, {table}: {_TITLES[query]}**",
         "",
-        _line(_COLUMNS),
-        _line(["---"] * len(_COLUMNS)),
+        table_line(_COLUMNS),
+        table_line(["---"] * len(_COLUMNS)),
     ]
-    return "\n".join([*lines, *(_line(_cells(row, ours)) for row in chosen)])
+    return "\n".join([*lines, *(table_line(_cells(row, ours)) for row in chosen)])
 
 
 def _cells(row: Row, ours: Row | None) -> list[str]:
@@ -86,10 +91,6 @@ def _cells(row: Row, ours: Row | None) -> list[str]:
         )
     figures = [f"{row.seconds.median:.3f}", spread, _number(row.cpu_s), _number(row.peak_mb)]
     return [row.reader, *figures, times, row.note or reads]
-
-
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
 
 
 def _number(figure: Figure | None) -> str:

@@ -1,0 +1,107 @@
+"""What sidecars cost: `python -m bench.sidecars [--full]`.
+
+Builds by the local feeder and by Spark beside the checkpoint that Delta on Spark writes, then incremental
+builds over a table that grows. Contract: each build runs in a process of its own; the exit code tells
+whether the promises hold. Without `--full` the tables are small, and the shape of the sidecar is scaled
+with them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from bench.growing import GrowingSpec
+from bench.report import verdicts
+from bench.run import RESULTS
+from bench.sidecar_promises import judge_sidecars
+from bench.sidecar_report import save_sidecars, sidecar_tables
+from bench.sidecar_runs import Build, SizeRun, Step, run_growth, run_sizes, sizes_spec
+from bench.tables import cache_folder, cached_table
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """How large everything is."""
+
+    sizes: tuple[tuple[int, str], ...]  # files and statistics; Delta's default first
+    growing: GrowingSpec
+    full_every: int
+    row_group_rows: int  # 0: the default of sidecars
+    rounds: int
+
+
+SMALL = Plan(
+    sizes=((100_000, "both"),),
+    # A twentieth of the full run in everything, the sidecar's row groups included.
+    growing=GrowingSpec(files=50_000, checkpoints=20, adds_per_commit=50, optimized_hours=5),
+    full_every=2,
+    row_group_rows=500,
+    rounds=2,
+)
+FULL = Plan(
+    sizes=((1_000_000, "both"), (1_000_000, "json")),
+    growing=GrowingSpec(files=1_000_000, checkpoints=100),
+    full_every=10,
+    row_group_rows=0,
+    rounds=3,
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; returns the exit code."""
+    options = _parser().parse_args(arguments)
+    plan = FULL if options.full else SMALL
+    sizes: list[SizeRun] = []
+    first: Build | None = None
+    steps: list[Step] = []
+    differences = 0
+    scratch_root = cache_folder() / "bench"
+    scratch_root.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=scratch_root) as name:
+        if options.only != "growth":
+            sizes = [_sizes(plan, files, stats, Path(name)) for files, stats in plan.sizes]
+        if options.only != "builds":
+            told = f"{plan.growing.files:,} files and {plan.growing.checkpoints} checkpoints"
+            _say(f"a table that grows: {told} …")
+            first, steps, differences = run_growth(
+                plan.growing,
+                Path(name),
+                full_every=plan.full_every,
+                row_group_rows=plan.row_group_rows,
+                say=_say,
+            )
+    checks = judge_sidecars(sizes, steps, differences)
+    label = "sidecar-full" if options.full else "sidecar-small"
+    label += f"-{options.only}" if options.only else ""
+    saved = save_sidecars(RESULTS, label, sizes=sizes, first=first, steps=steps, checks=checks)
+    print(sidecar_tables(sizes, first, steps), end="\n\n")
+    print(f"The promises:\n{verdicts(checks)}\n\nSaved: {saved} and what lies beside it.")
+    return int(not all(check.passed for check in checks))
+
+
+def _sizes(plan: Plan, files: int, stats: str, scratch: Path) -> SizeRun:
+    _say(f"table of {files:,} files, statistics: {stats} …")
+    table = cached_table(sizes_spec(files, stats))
+    return run_sizes(table, scratch, rounds=plan.rounds, with_spark=True, say=_say)
+
+
+def _parser() -> argparse.ArgumentParser:
+    about = __doc__.split("\n\n", 1)[0]
+    parser = argparse.ArgumentParser(prog="python -m bench.sidecars", description=about)
+    parser.add_argument("--full", action="store_true", help="a million files and a hundred checkpoints")
+    parser.add_argument("--only", choices=("builds", "growth"), help="one half; the other's promises fail")
+    return parser
+
+
+def _say(text: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
