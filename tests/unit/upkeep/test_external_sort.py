@@ -1,0 +1,151 @@
+"""Sorting on disk gives what sorting in memory gives, in bounded memory, and leaves nothing behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lazydelta.errors import StorageError
+from lazydelta.upkeep import external_sort
+from lazydelta.upkeep.external_sort import ExternalSorter
+from lazydelta.upkeep.sorted_merge import merge_sorted, sort_order
+
+_SCHEMA = pa.schema([("order", pa.float64()), ("path", pa.string()), ("rider", pa.int64())])
+_KEYS = ("order", "path")
+_ROWS = st.lists(
+    st.tuples(
+        st.none() | st.sampled_from([float("nan"), float("-inf"), -0.0, 0.0, 1.5, 2.0]),
+        st.text(st.sampled_from("aü\U0001f600%"), max_size=3),
+        st.integers(0, 1000),
+    ),
+    max_size=40,
+)
+
+
+def _batch(rows: list[tuple[float | None, str, int]]) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True) if rows else ([], [], [])
+    arrays = [pa.array(list(column), field.type) for column, field in zip(columns, _SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
+
+
+def _sort_key(row: tuple[float | None, str, int]) -> tuple[object, ...]:
+    """Nulls, then NaN, then values; paths by their bytes."""
+    order, path, _ = row
+    rank = 0 if order is None else 1 if order != order else 2  # noqa: PLR0124
+    return rank, order if rank == 2 else 0, path.encode()
+
+
+def _rows(batches: list[pa.RecordBatch]) -> list[tuple[float | None, str, int]]:
+    table = pa.Table.from_batches(batches, _SCHEMA)
+    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+
+@given(st.lists(_ROWS, max_size=8), st.integers(0, 4000), st.integers(1, 7))
+def test_sorting_gives_what_sorting_in_memory_gives(
+    pieces: list[list[tuple[float | None, str, int]]], memory_bytes: int, batch_rows: int
+) -> None:
+    with ExternalSorter(_SCHEMA, _KEYS, memory_bytes) as sorter:
+        for piece in pieces:
+            sorter.add(_batch(piece))
+        batches = list(sorter.sorted_batches(batch_rows))
+    found = _rows(batches)
+    everything = [row for piece in pieces for row in piece]
+    assert sorter.row_count == len(everything)
+    assert all(0 < batch.num_rows <= batch_rows for batch in batches)
+    assert [_sort_key(row) for row in found] == sorted(map(_sort_key, everything))
+    assert sorted(map(repr, found)) == sorted(map(repr, everything))
+
+
+@given(st.lists(_ROWS, max_size=6), st.integers(1, 5000), st.integers(1, 9))
+def test_sorted_streams_merge_to_one_sorted_stream(
+    pieces: list[list[tuple[float | None, str, int]]], slice_bytes: int, block_rows: int
+) -> None:
+    sources = []
+    for piece in pieces:
+        rows = _batch(piece)
+        in_order = rows.take(sort_order(rows, _KEYS))
+        sources.append(
+            iter([in_order.slice(at, block_rows) for at in range(0, in_order.num_rows, block_rows)])
+        )
+    found = _rows(list(merge_sorted(sources, _KEYS, slice_bytes=slice_bytes)))
+    everything = [row for piece in pieces for row in piece]
+    assert [_sort_key(row) for row in found] == sorted(map(_sort_key, everything))
+    assert sorted(map(repr, found)) == sorted(map(repr, everything))
+
+
+def test_more_runs_than_are_merged_at_once_are_merged_in_two_steps(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(external_sort, "_RUNS_MAX", 3)
+    rng = np.random.default_rng(7)
+    with ExternalSorter(_SCHEMA, _KEYS, 1, folder=str(tmp_path)) as sorter:
+        for _ in range(11):
+            values = rng.integers(0, 100, 50)
+            sorter.add(_batch([(float(value), f"p{value}", int(value)) for value in values]))
+        assert sorter.is_on_disk
+        found = _rows(list(sorter.sorted_batches(64)))
+    assert len(found) == 550
+    assert found == sorted(found)
+
+
+def test_times_past_the_year_9999_sort_too() -> None:
+    schema = pa.schema([("order", pa.timestamp("us", tz="UTC"))])
+    far = [2**62, 5, -(2**62), None]
+    with ExternalSorter(schema, ("order",), 1) as sorter:
+        for value in far:
+            column = pa.array([value], pa.int64()).cast(schema.field("order").type)
+            sorter.add(pa.RecordBatch.from_arrays([column], schema=schema))
+        table = pa.Table.from_batches(list(sorter.sorted_batches(10)))
+    assert table.column(0).cast(pa.int64()).to_pylist() == [None, -(2**62), 5, 2**62]
+
+
+def test_memory_stays_within_the_limit_while_rows_go_to_disk(tmp_path: Path) -> None:
+    memory_bytes = 4 << 20
+    rng = np.random.default_rng(1)
+    started = pa.total_allocated_bytes()
+    most = 0
+    with ExternalSorter(_SCHEMA, _KEYS, memory_bytes, folder=str(tmp_path)) as sorter:
+        for _ in range(60):
+            values = rng.random(10_000)
+            texts = pc.binary_join_element_wise("part-", pc.cast(pa.array(values), pa.string()), "")
+            columns = [pa.array(values), texts, pa.array(rng.integers(0, 9, 10_000))]
+            sorter.add(pa.RecordBatch.from_arrays(columns, schema=_SCHEMA))
+            most = max(most, pa.total_allocated_bytes() - started)
+        total_bytes, last = 0, -1.0
+        for batch in sorter.sorted_batches(4096):
+            most = max(most, pa.total_allocated_bytes() - started)
+            total_bytes += batch.nbytes
+            assert batch.column("order")[0].as_py() >= last
+            last = batch.column("order")[batch.num_rows - 1].as_py()
+    assert total_bytes > 4 * memory_bytes
+    assert most < 2 * memory_bytes
+
+
+@pytest.mark.parametrize("is_read", [False, True])
+def test_nothing_is_left_on_disk_also_after_an_error(tmp_path: Path, *, is_read: bool) -> None:
+    def sort_and_fail() -> None:
+        with ExternalSorter(_SCHEMA, _KEYS, 1, folder=str(tmp_path)) as sorter:
+            for number in range(5):
+                sorter.add(_batch([(float(number), "p", 1)]))
+            assert list(tmp_path.iterdir())
+            if is_read:
+                next(sorter.sorted_batches(1))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sort_and_fail()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    missing = tmp_path / "missing"
+    with ExternalSorter(_SCHEMA, _KEYS, 1, folder=str(missing)) as sorter:
+        with pytest.raises(StorageError, match="could not be written") as caught:
+            sorter.add(_batch([(1.0, "p", 1)]))
+    assert caught.value.where == str(missing)
