@@ -94,6 +94,22 @@ class CheckpointReader:
             yield from self._part_rows(part, request)
         yield from self._embedded_rows(request)
 
+    def add_count(self) -> int:
+        """How many files it lists: told by the footers, or counted where they do not say."""
+        counts = [_add_count(part) for part in (*self._top, *self._sidecar_parts())]
+        known = [count for count in counts if count is not None]
+        if len(known) == len(counts) and not self._has_embedded_adds:
+            return sum(known)
+        with closing(self.rows(RowRequest(columns=("path",)))) as stream:
+            return sum(rows.num_rows for rows in stream)
+
+    def statistics_paths(self) -> list[tuple[str, ...]]:
+        """Physical paths of the columns that some file of the checkpoint has typed statistics of."""
+        found: dict[tuple[str, ...], None] = {}
+        for part in (*self._top, *self._sidecar_parts()):
+            found.update(dict.fromkeys(_typed_paths(part)))
+        return list(found)
+
     def close(self) -> None:
         """Stop reads and drop buffers."""
         for part in [*self._top, *(self._sidecars or ())]:
@@ -218,6 +234,34 @@ def _leaves(
 def has_typed_statistics(part: ParquetPart) -> bool:
     """Whether the file carries `stats_parsed` beside or instead of the JSON."""
     return part.has(f"add.{STATS_PARSED}.numRecords") or part.has(f"add.{STATS_PARSED}.minValues")
+
+
+def _add_count(part: ParquetPart) -> int | None:
+    """Rows of the part that are adds; None where its footer does not tell."""
+    nulls = [part.null_count(group, "add.path") for group in range(part.metadata.num_row_groups)]
+    known = [count for count in nulls if count is not None]
+    return int(part.metadata.num_rows) - sum(known) if len(known) == len(nulls) else None
+
+
+def _typed_paths(part: ParquetPart) -> Iterator[tuple[str, ...]]:
+    schema = part.metadata.schema.to_arrow_schema()
+    top = schema.field("add").type if "add" in schema.names else None
+    for kind in ("minValues", "maxValues", "nullCount"):
+        yield from _leaf_paths(_inside(_inside(top, STATS_PARSED), kind))
+
+
+def _inside(parent: pa.DataType | None, name: str) -> pa.DataType | None:
+    if parent is None or not pa.types.is_struct(parent) or parent.get_field_index(name) < 0:
+        return None
+    return parent.field(name).type
+
+
+def _leaf_paths(parent: pa.DataType | None) -> Iterator[tuple[str, ...]]:
+    for field in parent if parent is not None and pa.types.is_struct(parent) else ():
+        if pa.types.is_struct(field.type):
+            yield from ((field.name, *path) for path in _leaf_paths(field.type))
+        else:
+            yield (field.name,)
 
 
 def _stats_leaves(part: ParquetPart, paths: Sequence[tuple[str, ...]]) -> list[str]:
