@@ -47,7 +47,9 @@ class ZoneBounds(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     max: str | None = None
     rows_without_min: int = 0
     rows_without_max: int = 0
-    is_partition: bool = False  # rows without a bound are nulls then, not unknown
+    # A partition column, and every row without a bound is null there. Where one holds a text that does not
+    # parse or that is empty (so perhaps null), this is False: such rows are unknown, as for statistics.
+    is_partition: bool = False
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -56,11 +58,13 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     file: str  # below the sidecar's folder; of a split part the index
     build: str
     size_bytes: int
-    footer_bytes: int
+    footer_bytes: int  # from where the footer begins to the end of the file
     schema_hash: str
     num_rows: int
     num_row_groups: int
-    order_min: str | None = None  # of the order column, as text; None where every row is null
+    # Of the order column, as text. None where every row is null; with fewer nulls: it has no short text.
+    # Where that column is `min.<col>`, the maximum is that of `max.<col>`; rows without either count as null.
+    order_min: str | None = None
     order_max: str | None = None
     order_nulls: int = 0
     removed: tuple[int, ...] = ()  # rows no longer live: first, count, first, count, …; ascending
@@ -82,7 +86,10 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class RowGroup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Where one row group lies, and its range. `event_hour_*` are of the order column, whatever its name."""
+    """Where one row group lies (of a split part: in the index), and its range, told as for a part.
+
+    `event_hour_*` are of the order column, whatever its name.
+    """
 
     index: int  # counted over all parts, in the order of `parts`
     part: int = 0  # position in `parts`

@@ -1,0 +1,16 @@
+"""The error for a sidecar that cannot be used: a reason to go back to the checkpoint, never to stop."""
+
+from __future__ import annotations
+
+from lazydelta.errors import CorruptLogError
+
+FIX = "build the sidecar anew with `lazydelta sidecar build`; the checkpoint beside it still holds everything"
+
+
+class DamagedSidecarError(CorruptLogError):
+    """A file of the stats sidecar is torn, altered, or of another format."""
+
+
+def damaged(what: str, where: str) -> DamagedSidecarError:
+    """The error that says what is wrong with which file."""
+    return DamagedSidecarError(what, where, FIX)

@@ -1,0 +1,86 @@
+"""How the columns of a part lie in Parquet: encodings, compression, statistics, the footer's own keys.
+
+Why: one place decides what keeps files and footers small, for parts and for delta files alike.
+Contract: plain Parquet that DuckDB, Polars, pyarrow and Spark open; timestamps are microseconds, decimals
+decimals. Row-group statistics only where a filter can use them. Page checksums, so that damage is met.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lazydelta.sidecar.layout import UNCOMPARED_COLUMNS, described, field_kind, field_path
+
+COLUMNS_KEY = b"lazydelta.columns"  # JSON: name → [kind, *path], for columns that stand for the table's
+NAN_KEY = b"lazydelta.nan_counts"  # JSON: name → NaNs per row group, for columns that have any
+_ZSTD_LEVEL = 3
+
+
+def open_writer(sink: pa.BufferOutputStream, schema: pa.Schema) -> pq.ParquetWriter:
+    """A writer for these columns."""
+    plain = pa.schema([field.remove_metadata() for field in schema])
+    writer = pq.ParquetWriter(
+        sink, plain, compression="zstd", compression_level=_ZSTD_LEVEL, **_options(schema)
+    )
+    # Not as the schema's metadata: pyarrow keeps that only together with a copy of the whole Arrow schema.
+    writer.add_key_value_metadata({COLUMNS_KEY: columns_key(schema)})
+    return writer
+
+
+def columns_key(schema: pa.Schema) -> bytes:
+    """What each column stands for, as the footer keeps it."""
+    found = {field.name: [field_kind(field), *path] for field in schema if (path := field_path(field))}
+    return msgspec.json.encode(found)
+
+
+def described_schema(schema: pa.Schema, keys: dict[bytes, bytes]) -> pa.Schema:
+    """A file's schema with the roles and paths that its footer tells; `msgspec.DecodeError` if garbled."""
+    roles = msgspec.json.decode(keys.get(COLUMNS_KEY, b"{}"), type=dict[str, list[str]])
+    fields = []
+    for field in schema:
+        kind, *path = roles.get(field.name, [""])
+        if pa.types.is_map(field.type):  # Parquet names the entries its own way
+            plain = pa.field(field.name, pa.map_(field.type.key_type, field.type.item_type))
+        else:
+            plain = field.remove_metadata()
+        fields.append(described(plain, kind, path) if path else plain)
+    return pa.schema(fields)
+
+
+def footer_length(body: bytes) -> int:
+    """The bytes of a Parquet file from where its footer begins to its end."""
+    return int.from_bytes(body[-8:-4], "little") + 8
+
+
+def _options(schema: pa.Schema) -> dict[str, Any]:  # Any: keyword arguments of pyarrow's
+    encodings = {field.name: encoding for field in schema if (encoding := _encoding(field)) is not None}
+    return {
+        "column_encoding": encodings,
+        "use_dictionary": [
+            leaf for field in schema if field.name not in encodings for leaf in _leaves(field)
+        ],
+        "write_statistics": [field.name for field in schema if _is_compared(field)],
+        "write_page_checksum": True,
+        "store_schema": False,
+        "version": "2.6",
+        "data_page_version": "1.0",
+    }
+
+
+def _encoding(field: pa.Field) -> str | None:
+    """None: by dictionary, which falls back to plain values where they hardly repeat."""
+    return "PLAIN" if field.name == "path" else None
+
+
+def _is_compared(field: pa.Field) -> bool:
+    return field.name not in UNCOMPARED_COLUMNS and field_kind(field) != "raw_partition"
+
+
+def _leaves(field: pa.Field) -> list[str]:
+    if pa.types.is_map(field.type):
+        return [f"{field.name}.key_value.key", f"{field.name}.key_value.value"]
+    return [field.name]

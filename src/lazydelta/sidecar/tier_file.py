@@ -1,0 +1,147 @@
+"""One Parquet file of the sidecar, read by ranges: its footer at once, then only the columns asked for.
+
+Contract: nothing is read before it is asked for. What cannot be decoded, is cut short or has vanished is
+`DamagedSidecarError`; what the store cannot give stays a `StorageError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lazydelta import limits
+from lazydelta.log.file_rows import Batches
+from lazydelta.sidecar.damage import damaged
+from lazydelta.sidecar.part_encoding import described_schema
+from lazydelta.storage import ObjectNotFoundError, ObjectTooShortError, RangedFile, Storage
+
+
+class TierFile:
+    """A lazily opened file; `footer_bytes`, where known, spares a request."""
+
+    def __init__(self, storage: Storage, name: str, size_bytes: int, footer_bytes: int = 0) -> None:
+        self.name = name
+        self.where = f"{storage.root}/{name}"
+        self._storage = storage
+        self._size_bytes = size_bytes
+        self._footer_bytes = footer_bytes
+        self._file: RangedFile | None = None
+        self._metadata: pq.FileMetaData | None = None
+        self._schema: pa.Schema | None = None
+
+    @property
+    def metadata(self) -> pq.FileMetaData:
+        """The footer; read at first use."""
+        if self._metadata is None:
+            with self.damage_named():
+                self._file = RangedFile(self._storage, self.name, self._size_bytes)
+                if limits.PARQUET_FOOTER_GUESS_BYTES < self._footer_bytes <= self._size_bytes:
+                    self._file.preload([(self._size_bytes - self._footer_bytes, self._footer_bytes)])
+                self._metadata = pq.read_metadata(self._file)
+        return self._metadata
+
+    @property
+    def keys(self) -> dict[bytes, bytes]:
+        """The footer's key-value metadata."""
+        return dict(self.metadata.metadata or {})
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns, each with its role and path."""
+        if self._schema is None:
+            with self.damage_named():
+                self._schema = described_schema(self.metadata.schema.to_arrow_schema(), self.keys)
+        return self._schema
+
+    def batches(
+        self,
+        columns: Sequence[str],
+        row_groups: Sequence[int],
+        batch_rows: int,
+        *,
+        read_ahead: bool = True,
+    ) -> Batches:
+        """These columns of these row groups, in this order, in slices."""
+        schema = pa.schema([self.schema.field(name) for name in columns])
+        chunks = [chunk for group in row_groups for chunk in self._column_chunks(group, set(columns))]
+        if not chunks:
+            return
+        assert self._file is not None
+        with self.damage_named():
+            if sum(length for _, length in chunks) <= limits.PRELOAD_BYTES_MAX:
+                self._file.preload(chunks)
+            elif read_ahead:
+                self._file.stream_through(chunks)
+        try:
+            reader = self._reader()
+            stream = reader.iter_batches(
+                batch_size=batch_rows, row_groups=list(row_groups), columns=list(columns), use_threads=False
+            )
+            while True:
+                with self.damage_named():
+                    batch = next(stream, None)
+                if batch is None:
+                    return
+                arrays = [_as(batch.column(field.name), field.type) for field in schema]
+                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+        finally:
+            self._file.release()
+
+    def close(self) -> None:
+        """Stop read-ahead and drop what is buffered."""
+        if self._file is not None:
+            self._file.close()
+
+    @contextmanager
+    def damage_named(self) -> Iterator[None]:
+        """Turn what goes wrong with this file's bytes into the error that names it."""
+        try:
+            yield
+        except ObjectNotFoundError as gone:
+            raise damaged("a file of the sidecar is not there", self.where) from gone
+        except ObjectTooShortError as cut:
+            raise damaged(f"a file of the sidecar is torn: {cut.what}", self.where) from cut
+        except (pa.ArrowException, OSError, UnicodeDecodeError, msgspec.DecodeError) as damage:
+            raise damaged(f"a file of the sidecar cannot be read: {damage}", self.where) from damage
+
+    def _reader(self) -> pq.ParquetFile:
+        with self.damage_named():
+            # One thread, as for checkpoints: further ones of Arrow's keep memory to themselves.
+            return pq.ParquetFile(
+                self._file,
+                metadata=self._metadata,
+                buffer_size=limits.READ_BLOCK_BYTES,
+                pre_buffer=False,
+                page_checksum_verification=True,
+            )
+
+    def _column_chunks(self, row_group: int, columns: set[str]) -> list[tuple[int, int]]:
+        """Where the wanted column chunks of a row group lie: (start, length)."""
+        group = self.metadata.row_group(row_group)
+        return [
+            _chunk_span(group.column(at))
+            for at in range(group.num_columns)
+            if self._top_level_name(at) in columns
+        ]
+
+    def _top_level_name(self, leaf: int) -> str:
+        path = str(self.metadata.schema.column(leaf).path)
+        for suffix in (".key_value.key", ".key_value.value"):
+            if path.endswith(suffix) and path not in self.schema.names:
+                return path.removesuffix(suffix)
+        return path
+
+
+def _as(column: pa.Array, wanted: pa.DataType) -> pa.Array:
+    return column if column.type.equals(wanted, check_metadata=True) else column.cast(wanted)
+
+
+def _chunk_span(chunk: pq.ColumnChunkMetaData) -> tuple[int, int]:
+    start = chunk.data_page_offset
+    if chunk.has_dictionary_page and chunk.dictionary_page_offset:
+        start = min(start, chunk.dictionary_page_offset)
+    return start, chunk.total_compressed_size
