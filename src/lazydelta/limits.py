@@ -54,6 +54,13 @@ BINDING_HEAD_BYTES = 64 * KIB  # of a commit, hashed to recognise it
 # --- upkeep ------------------------------------------------------------------
 SORT_MEMORY_BYTES = 64 * MIB  # rows held before a sorted run goes to disk
 
+# --- spark -------------------------------------------------------------------
+INGEST_FILE_BYTES = 128_000_000  # a data file of the pipeline, about
+INGEST_SAMPLE_ROWS = 20_000  # written to memory to learn how many bytes a row takes
+INGEST_ROW_BYTES = 256  # of Parquet, where no sample can be taken
+STREAM_FILES_PER_BATCH = 1000  # read by one batch of a stream, unless an option says how many
+STREAM_STOP_SECONDS = 120.0  # that a stream asked to stop waits for the batch under way
+
 assert SIDECAR_ROW_GROUPS_MIN <= SIDECAR_ROW_GROUPS_MAX <= MANIFEST_ROW_GROUPS_MAX
 assert COMMIT_CHUNK_BYTES <= COMMIT_WHOLE_BYTES_MAX <= TAIL_BYTES_KEPT_MAX
 assert PARQUET_FOOTER_GUESS_BYTES <= READ_BLOCK_BYTES <= PRELOAD_BYTES_MAX

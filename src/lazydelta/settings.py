@@ -8,8 +8,9 @@ named by `LAZYDELTA_CONFIG` as they are.
 from __future__ import annotations
 
 import math
+import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from lazydelta import limits
 from lazydelta.errors import InvalidRequestError
 
 CONFIG_VARIABLE = "LAZYDELTA_CONFIG"
+# Tables of the file that the pipeline reads (`lazydelta.spark`); readers pass them by.
+PIPELINE_TABLES = ("ingest", "spark", "sidecar")
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,6 +83,21 @@ def build_settings(
     return msgspec.structs.replace(Settings(storage_options=rest), **values)
 
 
+def process_environment() -> MutableMapping[str, str]:
+    """The environment of this process, for the edges of the package that need it whole."""
+    return os.environ
+
+
+def read_settings_file(path: str) -> dict[str, object]:
+    """The tables of a TOML file, whatever they hold."""
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
+        raise InvalidRequestError(
+            f"the settings file cannot be read: {problem}", path, f"mend it, or unset {CONFIG_VARIABLE}"
+        ) from problem
+
+
 def variable_of(option: str) -> str:
     """`DELTA_COMMIT_PARALLELISM` for `delta.commit.parallelism`."""
     return option.replace(".", "_").upper()
@@ -92,12 +110,9 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, object]:
 def _from_file(path: str | None) -> dict[str, object]:
     if not path:
         return {}
-    try:
-        tree = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
-        raise InvalidRequestError(
-            f"the settings file cannot be read: {problem}", path, f"mend it, or unset {CONFIG_VARIABLE}"
-        ) from problem
+    tree = read_settings_file(path)
+    pipeline = {name for name in PIPELINE_TABLES if isinstance(tree.get(name), dict)}
+    tree = {name: value for name, value in tree.items() if name not in pipeline}
     flat = _flattened(tree)
     unknown = sorted(set(flat) - set(OPTIONS))
     if unknown:

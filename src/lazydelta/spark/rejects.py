@@ -1,0 +1,52 @@
+"""The table of rows that could not be placed in time: never dropped, always with the reason.
+
+Contract: one row per rejected record: `reason`, `record` (the source's own text where there is one, else
+the row as JSON), `app_id` and `batch_id` of the run, `rejected_at`. With a batch id the write is
+idempotent, as the target's is.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING
+
+from lazydelta.errors import InvalidRequestError
+from lazydelta.spark.delta_table import table_state
+from lazydelta.spark.layout_check import check_free
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from lazydelta.spark.config import IngestConfig
+
+COLUMNS = ("reason", "record", "app_id", "batch_id", "rejected_at")
+
+
+def check_rejects(spark: SparkSession, config: IngestConfig) -> None:
+    """Raise where the rejects cannot go to their place, before anything is written."""
+    state = table_state(spark, config.rejects_path)
+    if state is None:
+        check_free(spark, config.rejects_path)
+    elif not set(COLUMNS) <= set(state.schema.names):
+        raise InvalidRequestError(
+            "the table for rejects has other columns", config.rejects_path, "give --rejects another path"
+        )
+
+
+def write_rejects(
+    frame: DataFrame, config: IngestConfig, *, reason: str, text: str, batch_id: int | None, mark: str
+) -> None:
+    """Append the rows of `frame` that have a reason."""
+    from pyspark.sql import functions as fn
+
+    rows = frame.where(fn.col(reason).isNotNull()).select(
+        fn.col(reason).alias("reason"),
+        fn.col(text).alias("record"),
+        fn.lit(config.app_id).alias("app_id"),
+        fn.lit(batch_id).cast("bigint").alias("batch_id"),
+        fn.lit(dt.datetime.now(dt.UTC)).alias("rejected_at"),
+    )
+    writer = rows.write.format("delta").mode("append").option("userMetadata", mark)
+    if batch_id is not None:
+        writer = writer.option("txnAppId", config.app_id).option("txnVersion", batch_id)
+    writer.save(config.rejects_path)

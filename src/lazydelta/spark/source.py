@@ -1,0 +1,192 @@
+"""The source as rows: files of any format Spark reads, a table, or a stream, with the schema that is kept.
+
+Why JSON is read as text lines: the line is at hand for the rejects, and keys that the kept schema lacks
+are seen instead of dropped. CSV files are grouped by their header, so that a column is found by its name.
+Contract: `open_source` gives the source's columns, and where the format can be malformed `RAW_TEXT` (the
+line of a bad record) and `REASON`. `open_stream` gives, for files, their names only (`PATH`): each batch
+then opens its files as `open_source` does, one way for both.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from lazydelta.errors import InvalidRequestError
+from lazydelta.spark.delta_table import table_state
+from lazydelta.spark.failures import explained
+from lazydelta.spark.known_schema import given_schema, infer_json, kept_schema, reconciled
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from lazydelta.spark.config import IngestConfig
+
+RAW_TEXT = "_lazydelta_text"
+REASON = "_lazydelta_reason"
+PATH = "_lazydelta_path"
+INTERNAL = (RAW_TEXT, REASON, PATH)
+MALFORMED = "malformed record"
+
+FILE_FORMATS = ("json", "csv", "parquet", "orc", "avro", "text", "xml")
+_FORMAT_OF_SUFFIX = {
+    "json": "json", "jsonl": "json", "ndjson": "json",
+    "csv": "csv", "parquet": "parquet", "parq": "parquet", "orc": "orc", "avro": "avro", "xml": "xml",
+}  # fmt: skip
+_COMPRESSED = ("gz", "bz2", "zst", "lz4", "snappy", "deflate")
+_FILES_LOOKED_AT = 1000
+
+
+def open_source(spark: SparkSession, config: IngestConfig, paths: Sequence[str] | None = None) -> DataFrame:
+    """The rows of the source, or of these files of it."""
+    with explained("reading the source", config.source):
+        kept = kept_schema(table_state(spark, config.target), config)
+        if config.format == "table":
+            return spark.read.options(**config.options).table(config.source)
+        kind = config.format or infer_format(spark, config.source)
+        if kind in FILE_FORMATS and paths is None:
+            _check_files(spark, config.source)
+        places = [config.source] if paths is None else list(paths)
+        options = _options(config, kind, is_listed=paths is not None)
+        if kind == "json" and not _needs_whole_files(config.options):
+            return _json_rows(spark, config, places, options, kept)
+        return _structured(spark, config, kind, places, options)
+
+
+def open_stream(spark: SparkSession, config: IngestConfig) -> DataFrame:
+    """The source as a stream: file names for files, rows for anything else."""
+    with explained("opening the stream", config.source):
+        kind = config.format or infer_format(spark, config.source)
+        reader = spark.readStream.options(**config.options)
+        if kind == "table":
+            return reader.table(config.source)
+        if kind not in FILE_FORMATS:
+            return reader.format(kind).load(config.source or None)
+        # Only `path` is asked for, so that no file is read here.
+        files = reader.format("binaryFile").load(config.source)
+        return files.select(files["path"].alias(PATH))
+
+
+def rows_of(spark: SparkSession, frame: DataFrame, config: IngestConfig) -> DataFrame:
+    """The rows of a batch: of the files it names, else the batch itself."""
+    if PATH not in frame.columns:
+        return frame
+    return open_source(spark, config, [row[0] for row in frame.select(PATH).distinct().sort(PATH).collect()])
+
+
+def infer_format(spark: SparkSession, source: str) -> str:
+    """What the names of the files say, where they agree."""
+    kinds: dict[str, str] = {}
+    for name in _file_names(spark, source):
+        if name == "_delta_log":
+            return "delta"
+        parts = name.lower().split(".")[1:]
+        while parts and parts[-1] in _COMPRESSED:
+            parts.pop()
+        kinds.setdefault(_FORMAT_OF_SUFFIX.get(parts[-1] if parts else "", "?"), name)
+    if len(kinds) == 1 and "?" not in kinds:
+        return next(iter(kinds))
+    seen = ", ".join(sorted(kinds.values())[:4])
+    raise InvalidRequestError(
+        f"the format cannot be told from the files: {seen}", source, "give --format json, csv, parquet, …"
+    )
+
+
+def _structured(
+    spark: SparkSession, config: IngestConfig, kind: str, places: list[str], options: dict[str, str]
+) -> DataFrame:
+    reader = spark.read.format(kind).options(**options)
+    schema = given_schema(config)
+    if schema is not None and kind not in ("delta", "jdbc"):
+        reader = reader.schema(schema)
+    if kind == "parquet":
+        reader = reader.option("mergeSchema", "true")
+    if kind not in FILE_FORMATS and not config.source:
+        return reader.load()
+    return reader.load(places)
+
+
+def _json_rows(
+    spark: SparkSession,
+    config: IngestConfig,
+    places: list[str],
+    options: dict[str, str],
+    kept: StructType | None,
+) -> DataFrame:
+    from pyspark.sql import functions as fn
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    text = spark.read.format("text").options(**options).load(places)
+    folders = [name for name in text.columns if name != "value"]  # partition columns of the source
+    line = fn.when(
+        fn.col("value").startswith("\ufeff"), fn.col("value").substr(fn.lit(2), fn.length("value"))
+    )
+    text = text.withColumn("value", line.otherwise(fn.col("value"))).where(fn.trim("value") != "")
+    found = given_schema(config) or infer_json(spark, text.select("value"), config.options)
+    found = StructType([field for field in found.fields if field.name != "_corrupt_record"])
+    known = None if kept is None else StructType([f for f in kept.fields if f.name not in folders])
+    schema = reconciled(known, found, config)
+    if not schema.fields:
+        raise InvalidRequestError("no line of the source is a JSON object", config.source, "check --format")
+    wide = StructType([*schema.fields, StructField(RAW_TEXT, StringType())])
+    how = {**config.options, "columnNameOfCorruptRecord": RAW_TEXT}
+    parsed = text.withColumn(
+        "value", fn.struct(fn.col("value").alias("line"), fn.from_json("value", wide, how).alias("row"))
+    )
+    row = fn.col("value.row")
+    is_bad = row.isNull() | row[RAW_TEXT].isNotNull()
+    return parsed.select(
+        *[row.getField(name).alias(name) for name in schema.names],
+        *[fn.col(f"`{name}`") for name in folders],
+        fn.col("value.line").alias(RAW_TEXT),
+        fn.when(is_bad, MALFORMED).alias(REASON),
+    )
+
+
+def _options(config: IngestConfig, kind: str, *, is_listed: bool) -> dict[str, str]:
+    options = dict(config.options)
+    if kind == "csv":
+        options.setdefault("header", "true")
+    if is_listed:
+        options["__globPaths__"] = "false"
+        if not re.search(r"[*?\[{]", config.source):
+            options.setdefault("basePath", config.source)
+    return options
+
+
+def _needs_whole_files(options: dict[str, str]) -> bool:
+    lowered = {name.lower(): value.lower() for name, value in options.items()}
+    return lowered.get("multiline") == "true" or bool({"encoding", "charset"} & set(lowered))
+
+
+def _check_files(spark: SparkSession, source: str) -> None:
+    if next(iter(_file_names(spark, source)), None) is None:
+        raise InvalidRequestError(
+            "the source holds no files", source, "wait until files arrive, or name another"
+        )
+
+
+def _file_names(spark: SparkSession, source: str) -> list[str]:
+    """Names of the first files that a source path means; `_delta_log` for a Delta table."""
+    jvm: Any = spark._jvm  # Any: objects of the JVM
+    path = jvm.org.apache.hadoop.fs.Path(source)
+    store = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+    found = store.globStatus(path)
+    if found is None or not len(found):
+        raise InvalidRequestError("the source does not exist", source, "check the path")
+    names: list[str] = []
+    for status in found:
+        if not status.isDirectory():
+            names.append(status.getPath().getName())
+            continue
+        if store.exists(jvm.org.apache.hadoop.fs.Path(status.getPath(), "_delta_log")):
+            return ["_delta_log"]
+        files = store.listFiles(status.getPath(), True)
+        while files.hasNext() and len(names) < _FILES_LOOKED_AT:
+            name = files.next().getPath().getName()
+            if not name.startswith(("_", ".")):
+                names.append(name)
+    return names
