@@ -1,91 +1,166 @@
-"""`make demo`: a million-file log, scanned lazily beside delta-rs, each in a process of its own.
+"""`make demo`: the pipeline end to end on one machine: rows in, a table with sidecars out, scans, checks.
 
-Contract: prints to stdout, in words a newcomer understands; takes about a minute, most of it delta-rs. The
-table is generated once and kept in the project's cache.
+Contract: prints to stdout, in words a newcomer understands; a few minutes on two cores. The rows are made
+once and kept in the project's cache; the table is made anew each time. The exit code is 1 if any check
+fails.
 """
 
 from __future__ import annotations
 
+import argparse
+import shutil
 import sys
 import time
-from typing import Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from bench.readers import OURS, READERS, Reader, run_once
-from bench.tables import CachedTable, bench_spec, cached_table
+import msgspec
 
-FILES = 1_000_000
-_TIMEOUT_S = 600
+from bench.demo_checks import Outcome, run_checks
+from bench.demo_layout import show_layout
+from bench.tables import cache_folder
+from bench.telemetry import Batch, TelemetrySpec, make_telemetry, newest_hour
+from bench.terminal import show_command
+from lazydelta.sidecar.config import SidecarConfig
+from lazydelta.spark.config import IngestConfig
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lazydelta.spark.ingest import BatchResult
+
+TABLE = "telemetry"
+# Small, so that pruning shows on a table of a few hundred files; the default suits millions.
+ROW_GROUP_ROWS = 20
+_LINES_MAX = 30
 
 
-def main() -> int:
-    """Show it; the exit code is 0 when both readers found the same files."""
-    table = _prepare()
-    delta_rs = next(reader for reader in READERS if reader.name == "delta-rs")
-    print("\nlazydelta streams the log, newest commit first, while you already use the files:\n")
-    hundred = _show("the first 100 files", OURS, table, "hundred")
-    today = _show("100 files of today's partition", OURS, table, "today")
-    everything = _show("every live file", OURS, table, "all")
-    low = _show("files where value < 100.05 is possible", OURS, table, "predicate")
-    print("\ndelta-rs loads the whole table first, then answers:\n")
-    theirs = _show("the first file, or every file", delta_rs, table, "all")
-    their_low = _show("files where value < 100.05 is possible", delta_rs, table, "predicate")
-    print()
-    _compare("first 100 files", hundred, theirs, ours_event="hundred_s")
-    _compare("every live file", everything, theirs, ours_event="all_s")
-    _compare("files that might match the predicate", low, their_low, ours_event="all_s")
-    print(
-        f"\nFor the first 100 files lazydelta read {hundred['bytes_read'] / 1000:,.0f} KB of a log of",
-        end=" ",
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Show it; returns the exit code."""
+    spec = _spec(arguments)
+    began = time.monotonic()
+    place = cache_folder() / "demo"
+    source, batches = _make_rows(spec, place)
+    config = _config(place / TABLE)
+    results, spark = _ingest_all(config, source, batches)
+    _title("The table")
+    show_layout(config, newest_hour(spec))
+    _title("Scans: the log is streamed, files that cannot match are left out")
+    verified = _show_commands(place, spec)
+    _title("Checks")
+    outcomes = run_checks(spark, config, batches, results, verified=verified)
+    spark.stop()
+    failed = _show_outcomes(outcomes)
+    print(f"\n{time.monotonic() - began:.0f} s in all. The table stays here:\n  {place / TABLE}\n")
+    return int(failed)
+
+
+def _spec(arguments: Sequence[str] | None) -> TelemetrySpec:
+    parser = argparse.ArgumentParser(prog="python -m bench.demo", description=__doc__.split("\n\n", 1)[0])
+    default = TelemetrySpec()
+    parser.add_argument("--batches", type=int, default=default.batches)
+    parser.add_argument("--rows-per-batch", type=int, default=default.rows_per_batch)
+    given = vars(parser.parse_args(arguments))
+    return msgspec.structs.replace(default, **given)
+
+
+def _config(table: Path) -> IngestConfig:
+    return IngestConfig(
+        target=str(table),
+        event_time="timestamp",
+        format="json",
+        properties={"delta.checkpointInterval": "5"},
+        sidecar=SidecarConfig(row_group_rows=ROW_GROUP_ROWS),
+        spark={"spark.master": "local[2]"},
     )
-    print(f"{table.expected.log_bytes / 1e6:,.0f} MB, in {hundred['requests']} requests.")
-    print(f"\nTry it yourself:\n  .venv/bin/lazydelta files '{table.path}' --limit 5\n")
-    return _agree(table, everything, theirs, low, their_low, today)
 
 
-def _prepare() -> CachedTable:
-    started = time.perf_counter()
-    print(f"A Delta table of {FILES:,} files (only its log; no data is needed to list files) …", flush=True)
-    table = cached_table(bench_spec(FILES))
-    spent = time.perf_counter() - started
-    print(f"  ready in {spent:.0f} s: {table.path}")
-    checkpoint_mb = table.expected.checkpoint_bytes / 1e6
-    print(f"  {checkpoint_mb:,.0f} MB of checkpoint, then {table.spec.tail_commits} commits")
-    print(f"  version {table.expected.version:,}, {table.expected.live_files:,} live files")
-    return table
+def _make_rows(spec: TelemetrySpec, place: Path) -> tuple[Path, list[Batch]]:
+    _title("Rows: telemetry as JSON files, one folder for each batch")
+    place.mkdir(parents=True, exist_ok=True)
+    source, batches = make_telemetry(spec, place)
+    rows, size = sum(batch.rows for batch in batches), sum(batch.source_bytes for batch in batches)
+    days = spec.batches * spec.hours_per_batch / 24
+    print(f"  {rows:,} rows of {days:.3g} days in {len(batches)} batches, {size / 1e6:,.0f} MB")
+    late, bad = (sum(getattr(batch, name) for batch in batches) for name in ("late_rows", "bad_rows"))
+    print(f"  {late:,} of them come late, hours after their time; {bad:,} have no time that can be read")
+    with (source / batches[0].name / "part-00000.json").open() as file:
+        print(f"  the first one: {file.readline().strip()}")
+    return source, batches
 
 
-def _show(what: str, reader: Reader, table: CachedTable, query: str) -> dict[str, Any]:
-    facts, failure = run_once(reader, table.path, query, timeout_s=_TIMEOUT_S)
-    if failure is not None:
-        sys.exit(f"{reader.name} failed on {what}: {failure}")
-    seconds = facts["all_s"] or facts["hundred_s"]
-    found = f"{facts['files']:,} files"
-    print(f"  {what:<40} {_seconds(seconds):>10}  {facts['peak_mb']:>7,.0f} MB  {found:>16}", flush=True)
-    return facts
+def _ingest_all(
+    config: IngestConfig, source: Path, batches: Sequence[Batch]
+) -> tuple[list[BatchResult], SparkSession]:
+    """Every batch in turn; the table and its rejects are made anew."""
+    from lazydelta.spark.session import get_session
+
+    _title("Ingest: Spark on this machine, one commit for each batch")
+    for path in (config.target, config.rejects_path):
+        shutil.rmtree(path, ignore_errors=True)
+    began = time.monotonic()
+    spark = get_session(config)
+    print(f"  Spark started in {time.monotonic() - began:.0f} s\n")
+    print("  batch     rows   rejected  hours  files  version  seconds")
+    results = []
+    for number, batch in enumerate(batches):
+        mine = msgspec.structs.replace(config, source=str(source / batch.name))
+        results.append(_ingest_one(spark, mine, number))
+    return results, spark
 
 
-def _compare(what: str, ours: dict[str, Any], theirs: dict[str, Any], *, ours_event: str) -> None:
-    times = theirs["all_s"] / ours[ours_event]
-    memory = theirs["peak_mb"] / max(ours["peak_mb"], 1)
-    print(f"  {what:<40} lazydelta is {_times(times)} times faster, in {_times(memory)} times less memory")
+def _ingest_one(spark: SparkSession, config: IngestConfig, number: int) -> BatchResult:
+    from lazydelta.spark.ingest import after_commit, write_batch
+    from lazydelta.spark.source import open_source
+
+    began = time.monotonic()
+    result = write_batch(spark, open_source(spark, config), config, batch_id=number)
+    report = after_commit(spark, config)
+    spent = time.monotonic() - began
+    told = "" if report is None else _sidecar_told(report.version, report.kind, report.num_row_groups)
+    counts = f"{result.rows_read:>9,}  {result.rows_rejected:>8,}  {result.periods:>5}  {result.files:>5}"
+    print(f"  {number + 1:>5}{counts}  {result.version!s:>7}  {spent:>7.1f}{told}", flush=True)
+    return result
 
 
-def _agree(table: CachedTable, *answers: dict[str, Any]) -> int:
-    counts = [answer["files"] for answer in answers]
-    all_files, low_files = table.expected.live_files, table.expected.low_files
-    if counts == [all_files, all_files, low_files, low_files, 100]:
-        print("Both readers found exactly the same number of files.")
-        return 0
-    print(f"The readers disagree: {counts}; the table has {all_files:,} files, {low_files:,} may match.")
-    return 1
+def _sidecar_told(version: int, kind: str, row_groups: int) -> str:
+    return f"  checkpoint {version} and its sidecar ({kind}, {row_groups} row groups)"
 
 
-def _times(value: float) -> str:
-    return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
+def _show_commands(place: Path, spec: TelemetrySpec) -> bool:
+    """Run what a user would type; returns whether the sidecar was verified."""
+    hour = newest_hour(spec)
+    where = f"--where \"_event_hour = '{hour}'\""
+    codes = {}
+    for what, command in (
+        ("the newest hour's files", f"lazydelta files {TABLE} {where} --columns size,path"),
+        (
+            "the newest three files, whatever their hour",
+            f"lazydelta files {TABLE} --limit 3 --columns size,path",
+        ),
+        ("what a scan for that hour read, and what it left out", f"lazydelta explain {TABLE} {where}"),
+        ("the same with a limit", f"lazydelta explain {TABLE} {where} --limit 1"),
+        ("the sidecars: parts, row groups, ranges", f"lazydelta sidecar show {TABLE}"),
+        ("the newest sidecar against the log, file by file", f"lazydelta sidecar verify {TABLE}"),
+    ):
+        print(f"  # {what}\n  $ {command}")
+        codes[command], shown = show_command(command, place)
+        lines = shown.splitlines()
+        left = [f"… {len(lines) - _LINES_MAX} more lines"] if len(lines) > _LINES_MAX else []
+        print("".join(f"  {line}\n" for line in [*lines[:_LINES_MAX], *left]), flush=True)
+    return not any(codes.values())
 
 
-def _seconds(value: float) -> str:
-    return f"{value * 1000:,.0f} ms" if value < 1 else f"{value:,.1f} s"
+def _show_outcomes(outcomes: Sequence[Outcome]) -> bool:
+    """One line for each check; returns whether one failed."""
+    for outcome in outcomes:
+        print(f"  {'ok  ' if outcome.passed else 'FAIL'}  {outcome.check}: {outcome.measured}")
+    return not all(outcome.passed for outcome in outcomes)
+
+
+def _title(text: str) -> None:
+    print(f"\n{text}\n{'-' * len(text)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -59,6 +59,17 @@ def query_bytes(folder: Path, manifest: Manifest, *, since_hour: str) -> int:
     return spent
 
 
+def row_groups_since(manifest: Manifest, since_hour: str) -> int:
+    """Row groups that can hold `since_hour` or later."""
+    return sum(_might_match(group, since_hour) for group in manifest.row_groups)
+
+
+def newest_manifest(folder: Path) -> tuple[Path, Manifest]:
+    """The manifest of the greatest version, and where it lies."""
+    path = max(folder.glob(manifest_name(0).replace("0" * 20, "[0-9]" * 20)))
+    return path, decode_manifest(path.read_bytes())
+
+
 def bytes_by_name(folder: Path) -> dict[str, int]:
     """Size of every file in the sidecar's folder."""
     return {path.name: path.stat().st_size for path in folder.glob("*")} if folder.exists() else {}

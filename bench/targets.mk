@@ -1,11 +1,20 @@
-# Benchmarks. Tables and the readers' environments are kept in the cache.
-.PHONY: demo bench bench-full
+# Demos and benchmarks. Tables and the readers' environments are kept in the cache.
+.PHONY: demo demo-log bench bench-full bench-sidecar bench-sidecar-full
 
-demo: venv ## A million-file log, scanned lazily beside delta-rs.
+demo: java venv ## Telemetry ingested on local Spark, its layout, scans and checks.
 	$(BIN)/python -m bench.demo
+
+demo-log: venv ## A million-file log, scanned lazily beside delta-rs.
+	$(BIN)/python -m bench.demo_log
 
 bench: java venv ## Every reader on 100,000 and a million files: minutes.
 	$(BIN)/python -m bench.run
 
 bench-full: java venv ## A million and ten million files, and every promise judged.
 	$(BIN)/python -m bench.run --full
+
+bench-sidecar: java venv ## Sidecars by both feeders and over a table that grows: minutes.
+	$(BIN)/python -m bench.sidecars
+
+bench-sidecar-full: java venv ## The same with a million files and a hundred checkpoints.
+	$(BIN)/python -m bench.sidecars --full
