@@ -56,7 +56,11 @@ def _log_told(log: Path) -> Iterable[str]:
 
 def _sidecar_told(log: Path, folder: str, newest_hour: str) -> Iterable[str]:
     place = log.parent / folder
-    path, manifest = newest_manifest(place)
+    found = newest_manifest(place)
+    if found is None:
+        yield "  no sidecar was written"
+        return
+    path, manifest = found
     size = manifest.sidecar_size_bytes + path.stat().st_size
     held = f"{len(manifest.parts)} parts with {manifest.num_row_groups} row groups"
     yield f"  sidecar of version {manifest.version}: {held}, {size / 1e3:,.0f} KB with its manifest,"

@@ -64,10 +64,10 @@ def row_groups_since(manifest: Manifest, since_hour: str) -> int:
     return sum(_might_match(group, since_hour) for group in manifest.row_groups)
 
 
-def newest_manifest(folder: Path) -> tuple[Path, Manifest]:
-    """The manifest of the greatest version, and where it lies."""
-    path = max(folder.glob(manifest_name(0).replace("0" * 20, "[0-9]" * 20)))
-    return path, decode_manifest(path.read_bytes())
+def newest_manifest(folder: Path) -> tuple[Path, Manifest] | None:
+    """The manifest of the greatest version and where it lies, if there is one."""
+    path = max(folder.glob(manifest_name(0).replace("0" * 20, "[0-9]" * 20)), default=None)
+    return None if path is None else (path, decode_manifest(path.read_bytes()))
 
 
 def bytes_by_name(folder: Path) -> dict[str, int]:
