@@ -57,12 +57,10 @@ def footer_length(body: bytes) -> int:
 
 
 def _options(schema: pa.Schema) -> dict[str, Any]:  # Any: keyword arguments of pyarrow's
-    encodings = {field.name: encoding for field in schema if (encoding := _encoding(field)) is not None}
     return {
-        "column_encoding": encodings,
-        "use_dictionary": [
-            leaf for field in schema if field.name not in encodings for leaf in _leaves(field)
-        ],
+        # A row group's values hardly repeat, and where they do zstd finds them: dictionaries only cost.
+        "use_dictionary": False,
+        "column_encoding": {leaf: encoding for field in schema for leaf, encoding in _encodings(field)},
         "write_statistics": [field.name for field in schema if _is_compared(field)],
         "write_page_checksum": True,
         "store_schema": False,
@@ -71,16 +69,15 @@ def _options(schema: pa.Schema) -> dict[str, Any]:  # Any: keyword arguments of 
     }
 
 
-def _encoding(field: pa.Field) -> str | None:
-    """None: by dictionary, which falls back to plain values where they hardly repeat."""
-    return "PLAIN" if field.name == "path" else None
+def _encodings(field: pa.Field) -> list[tuple[str, str]]:
+    """Sorted rows have near neighbours: numbers and texts are told by their difference to the one before."""
+    if pa.types.is_map(field.type):
+        return [(f"{field.name}.key_value.{leaf}", "DELTA_BYTE_ARRAY") for leaf in ("key", "value")]
+    if pa.types.is_string(field.type) or pa.types.is_binary(field.type):
+        return [(field.name, "DELTA_BYTE_ARRAY")]
+    is_whole = pa.types.is_integer(field.type) or pa.types.is_temporal(field.type)
+    return [(field.name, "DELTA_BINARY_PACKED" if is_whole else "PLAIN")]
 
 
 def _is_compared(field: pa.Field) -> bool:
     return field.name not in UNCOMPARED_COLUMNS and field_kind(field) != "raw_partition"
-
-
-def _leaves(field: pa.Field) -> list[str]:
-    if pa.types.is_map(field.type):
-        return [f"{field.name}.key_value.key", f"{field.name}.key_value.value"]
-    return [field.name]

@@ -28,8 +28,9 @@ from lazydelta.storage import Storage
 
 FACTS_KEY = b"lazydelta.sidecar"
 _FACTS_BYTES = 4 * limits.KIB  # of the footer, kept free for the facts and counts of NaN
-_CHUNK_GROWTH_BYTES = 8  # offsets late in a part take more bytes in the footer than the sample's
-_GROWTH = 1.05
+# Numbers late in a part take more bytes in the footer than the sample's do; more so after a small sample.
+_CHUNK_GROWTH_BYTES, _CHUNK_GROWTH_BYTES_SMALL = 3, 10
+_GROWTH = 1.05  # texts among a row group's bounds may be longer than the sample's
 
 
 class PartFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -228,7 +229,9 @@ def _groups_within(rows: pa.Table, layout: SidecarLayout, config: SidecarConfig)
     """How many row groups like this one the footer's budget holds."""
     schema = _selected(layout.schema, rows.schema.names)
     one, two = (_footer_bytes(rows, schema, times) for times in (1, 2))
-    each = (two - one + _CHUNK_GROWTH_BYTES * len(rows.schema.names)) * _GROWTH
+    is_small = 2 * rows.num_rows < config.row_group_rows
+    growth = _CHUNK_GROWTH_BYTES_SMALL if is_small else _CHUNK_GROWTH_BYTES
+    each = (two - one + growth * len(rows.schema.names)) * _GROWTH
     fixed = one - (two - one) + _FACTS_BYTES
     return int((config.footer_bytes_max - fixed) // each)
 
