@@ -91,6 +91,8 @@ class ParquetPart:
                     buffer_size=limits.READ_BLOCK_BYTES,
                     pre_buffer=False,
                     page_checksum_verification=True,
+                    # Spark's timestamps are INT96, and the year 9999 does not fit nanoseconds.
+                    coerce_int96_timestamp_unit="us",
                 )
                 # One thread: the longest column decides the time, and every further thread of Arrow's keeps
                 # tens of megabytes of freed memory to itself.

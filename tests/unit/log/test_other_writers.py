@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import lazydelta as ld
 from tests.support.actions import add, relative_dv, stats
 from tests.support.eager_twin import replay
 from tests.support.peers import delta_rs_paths
@@ -117,3 +118,18 @@ def with_large_strings(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_struct(kind):
         return pa.struct([field.with_type(with_large_strings(field.type)) for field in kind])
     return kind
+
+
+@EVERY_STRATEGY
+@pytest.mark.parametrize("form", ["parsed", "both", "json"])
+def test_timestamp_bounds_far_from_now_are_read(tmp_path: Path, strategy: str, form: str) -> None:
+    spans = {
+        "forever": ("0001-01-01T00:00:00.000Z", "9999-12-31T00:00:00.000Z"),
+        "never": ("9999-12-30T00:00:00.000Z", "9999-12-31T00:00:00.000Z"),
+    }
+    files = [
+        add(name, stats=stats(low={"ts": low}, high={"ts": high})) for name, (low, high) in spans.items()
+    ]
+    table = TableBuilder(tmp_path).commit(files).checkpoint(stats=form)
+    scan = ld.open(str(table.path)).scan("ts = timestamp '2026-02-08 10:00:00'", strategy=strategy)
+    assert [found.path for found in scan.files()] == ["forever"]
