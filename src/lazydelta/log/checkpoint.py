@@ -103,6 +103,11 @@ class CheckpointReader:
         with closing(self.rows(RowRequest(columns=("path",)))) as stream:
             return sum(rows.num_rows for rows in stream)
 
+    def add_files(self) -> list[ParquetPart] | None:
+        """The Parquet files that hold its adds; None where JSON holds some of them."""
+        parts = [part for part in (*self._top, *self._sidecar_parts()) if part.has("add.path")]
+        return None if self._has_embedded_adds else parts
+
     def statistics_paths(self) -> list[tuple[str, ...]]:
         """Physical paths of the columns that some file of the checkpoint has typed statistics of."""
         found: dict[tuple[str, ...], None] = {}

@@ -4,7 +4,7 @@ Contract: killed at any step, readers see the previous sidecar or none, and the 
 builds at once one commits; the other deletes its own parts and says so, which is no error. Where an
 incremental build is not possible the whole checkpoint is read, and the report says why. The table itself is
 never written to.
-The Spark feeder plans by `plan_build`, writes parts by `sidecar.part_writer`, and commits by `finish_build`.
+The Spark feeder takes the place of `write_full`; everything before and after a full build is the same.
 """
 
 from __future__ import annotations
@@ -31,7 +31,17 @@ from lazydelta.upkeep.part_sink import PartEntry, PartSink, delete_parts
 from lazydelta.upkeep.progress import Progress, silent
 from lazydelta.upkeep.sorted_merge import sort_order
 
-__all__ = ["BuildPlan", "BuildReport", "build_sidecar", "checkpoint_bytes", "finish_build", "plan_build"]
+__all__ = [
+    "BuildPlan",
+    "BuildReport",
+    "Feeder",
+    "build_sidecar",
+    "checkpoint_bytes",
+    "finish_build",
+    "plan_build",
+]
+
+Feeder = Callable[[BuildPlan, PartSink, Progress], None]
 
 
 class BuildReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,8 +70,12 @@ def build_sidecar(
     version: int | None = None,
     full: bool = False,
     progress: Progress | None = None,
+    feeder: Feeder = write_full,
 ) -> BuildReport:
-    """Build the sidecar of the newest checkpoint up to `version`; `full` reads the whole checkpoint."""
+    """Build the sidecar of the newest checkpoint up to `version`; `full` reads the whole checkpoint.
+
+    `feeder` writes the parts of a full build to the sink.
+    """
     tell = progress or silent
     plan = plan_build(storage, config, version, full=full)
     tell("planned", version=plan.version, files=plan.num_files, reason=plan.reason)
@@ -74,7 +88,12 @@ def build_sidecar(
         except (NotIncrementalError, DamagedSidecarError) as obstacle:
             reason = obstacle.what if isinstance(obstacle, DamagedSidecarError) else str(obstacle)
             plan = _as_full(plan, reason)
-    return _built(plan, tell, _everything)
+
+    def everything(plan: BuildPlan, sink: PartSink, progress: Progress) -> list[PartEntry]:
+        feeder(plan, sink, progress)
+        return []
+
+    return _built(plan, tell, everything)
 
 
 def finish_build(
@@ -123,11 +142,6 @@ def _built(plan: BuildPlan, progress: Progress, write: _Write) -> BuildReport:
     report = finish_build(plan, sink.written, referenced)
     progress("finished", kind=report.kind, version=report.version, parts=report.parts_total)
     return report
-
-
-def _everything(plan: BuildPlan, sink: PartSink, progress: Progress) -> list[PartEntry]:
-    write_full(plan, sink, progress)
-    return []
 
 
 def _as_full(plan: BuildPlan, reason: str) -> BuildPlan:
