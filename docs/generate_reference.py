@@ -9,7 +9,9 @@ here is an error, so that none is published undescribed.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import typer
 from typer.testing import CliRunner
@@ -61,15 +63,15 @@ def pages() -> dict[str, str]:
 
 
 def command_names() -> list[str]:
-    """The commands, in the order of `lazydelta --help`."""
-    return list(typer.main.get_command(app).commands)  # type: ignore[attr-defined]  # the app is a group
+    """The commands, in the order of `lazydelta --help`; those of a group as `group command`."""
+    return [" ".join(words) for words in _commands(typer.main.get_command(app))]
 
 
 def command_line_page() -> str:
     """`--help` of the program and of each command."""
     parts = [NOTICE, "# Command line", _help_text()]
     for name in command_names():
-        parts += [f"## lazydelta {name}", _help_text(name)]
+        parts += [f"## lazydelta {name}", _help_text(*name.split())]
     return "\n\n".join(parts) + "\n"
 
 
@@ -100,6 +102,15 @@ def metrics_page() -> str:
     rows = [f"| `{PREFIX}{name}` | {kind} | {METRIC_MEANINGS[name]} |" for name, kind in kinds]
     table = "\n".join(["| metric | kind | meaning |", "|---|---|---|", *rows])
     return "\n\n".join([NOTICE, "# Metrics", intro, table]) + "\n"
+
+
+def _commands(group: Any, before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Every command below a group; Any: typer's own class of groups has no public name."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from _commands(command, (*before, name))
+        else:
+            yield (*before, name)
 
 
 def _help_text(*command: str) -> str:

@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 
 from lazydelta.cli import arguments as arg
 from lazydelta.cli.outcome import log_to_stderr, outcome
+from lazydelta.cli.sidecar_commands import sidecar_app
 from lazydelta.cli.streams import prepare_streams, write_json_lines, write_lines
 
 if TYPE_CHECKING:
@@ -90,6 +91,9 @@ app = typer.Typer(
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
+
+
+app.add_typer(sidecar_app)
 
 
 def run(arguments: Sequence[str]) -> None:

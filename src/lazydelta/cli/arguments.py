@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,6 +18,7 @@ from lazydelta.cli.prompt_exit import raise_on_interrupt
 from lazydelta.errors import InvalidRequestError
 
 if TYPE_CHECKING:
+    from lazydelta.storage import Storage
     from lazydelta.table import Table
 
 Url = Annotated[
@@ -90,25 +92,33 @@ def open_table(
     from lazydelta.table import open as open_delta_table
 
     raise_on_interrupt()  # all that takes long to import is there
-    try:
+    with _nameable(url):
         return open_delta_table(url, version=version, timestamp=timestamp, storage_options=options)
-    except UnicodeEncodeError as problem:
-        if problem.encoding != sys.getfilesystemencoding():
-            raise
-        what = f"a path with {problem.object[problem.start]!r} has no name in this locale"
-        raise InvalidRequestError(what, url, "set PYTHONUTF8=1, or LC_ALL to a UTF-8 locale") from None
 
 
-def option_pairs(given: Sequence[str]) -> dict[str, str]:
+def open_store(url: str, storage_options: Sequence[str] | None) -> Storage:
+    """The store of the table that the arguments name, for commands that look after its log."""
+    options = option_pairs(storage_options or ())
+    from lazydelta.settings import build_settings
+    from lazydelta.storage import open_storage
+
+    raise_on_interrupt()
+    settings = build_settings(options, environment=os.environ)
+    with _nameable(url):
+        return open_storage(url, settings)
+
+
+def option_pairs(given: Sequence[str], *, option: str = "--storage-option") -> dict[str, str]:
     """`KEY=VALUE` texts as a mapping; the last one of a key wins."""
     pairs = {}
     for number, text in enumerate(given, start=1):
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
+            words = option.removeprefix("--").replace("-", " ")
             raise InvalidRequestError(
-                f"storage option number {number} is not KEY=VALUE",
-                "--storage-option",
-                "write --storage-option account_name=lake, one option each time",
+                f"{words} number {number} is not KEY=VALUE",
+                option,
+                f"write {option} account_name=lake, one option each time",
             )
         pairs[key.strip()] = value
     return pairs
@@ -118,6 +128,18 @@ def column_names(columns: str | None, *, usual: Sequence[str], with_stats: bool)
     """`path, size` as a list, or the usual ones; the statistics once, where they are asked for."""
     names = list(usual) if columns is None else [name.strip() for name in columns.split(",")]
     return list(dict.fromkeys([*names, "stats"] if with_stats else names))
+
+
+@contextmanager
+def _nameable(url: str) -> Iterator[None]:
+    """Explain a path that the locale cannot spell."""
+    try:
+        yield
+    except UnicodeEncodeError as problem:
+        if problem.encoding != sys.getfilesystemencoding():
+            raise
+        what = f"a path with {problem.object[problem.start]!r} has no name in this locale"
+        raise InvalidRequestError(what, url, "set PYTHONUTF8=1, or LC_ALL to a UTF-8 locale") from None
 
 
 def _as_text(argument: str, number: int) -> str:

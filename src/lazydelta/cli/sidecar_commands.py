@@ -1,0 +1,264 @@
+"""`lazydelta sidecar …`: build, verify, show and clean the stats sidecars of a table.
+
+Heavy imports wait until a command runs. Contract: progress on stderr, one summary on stdout; a verification
+that finds a difference ends with exit code 5 after it has told what it found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+from lazydelta.cli import arguments as arg
+from lazydelta.cli.outcome import log_to_stderr
+from lazydelta.cli.progress_lines import ProgressLines
+from lazydelta.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from lazydelta.sidecar.config import SidecarConfig
+    from lazydelta.upkeep.build import BuildReport
+
+_BUILD_EXAMPLES = """\b
+Examples:
+  lazydelta sidecar build s3://lake/orders
+  lazydelta sidecar build ./orders --time-column order_hour --json
+  lazydelta sidecar build ./orders --spark --checkpoint
+
+\b
+A sidecar belongs to a checkpoint: the newest one at or below --version. Where that one
+has a sidecar already, nothing is written. What the sidecar before it holds is used again,
+unless --full is given. Without Spark the memory stays bounded, whatever the table's size.
+"""
+_VERIFY_EXAMPLES = """\b
+Examples:
+  lazydelta sidecar verify s3://lake/orders
+  lazydelta sidecar verify ./orders --version 120
+  lazydelta sidecar verify ./orders --json | jq .differences
+
+\b
+Every live file of the version must be in the sidecar once, with the statistics, size,
+partition values and deletion vector of the log; what the manifest says of its parts must
+be true. A difference names the file; the exit code is 5 then.
+"""
+_SHOW_EXAMPLES = """\b
+Examples:
+  lazydelta sidecar show ./orders
+  lazydelta sidecar show s3://lake/orders --json | jq 'select(.is_valid) | .version'
+
+\b
+On a pipe: version, kind (sidecar, part or delta), level, rows, removed rows, row groups,
+bytes, least and greatest value of the order column, file, and for a sidecar "valid" or why
+it is not, separated by tabs. With --json: one object per sidecar, parts inside, and one per
+delta file.
+"""
+_CLEAN_EXAMPLES = """\b
+Examples:
+  lazydelta sidecar clean ./orders --dry-run
+  lazydelta sidecar clean s3://lake/orders --retention-hours 24
+
+\b
+What goes: sidecars that a newer one replaced longer ago than the retention, manifests that
+do not belong to the log, parts that no manifest names, delta files that a sidecar covers,
+and files of killed writers. Anything younger than 24 hours may belong to a build under way
+and stays. The newest valid sidecar and files under other names are never touched.
+On a pipe: bytes, kind, file and reason, separated by tabs.
+"""
+
+Directory = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FOLDER",
+        help="Where the sidecars are, below the table. Default: _delta_log/_lazy.",
+        show_default=False,
+    ),
+]
+SidecarVersion = Annotated[
+    int | None,
+    typer.Option("--version", metavar="N", help="The sidecar of this version.", show_default=False),
+]
+
+sidecar_app = typer.Typer(
+    name="sidecar",
+    help="Build, verify, show and clean stats sidecars.",
+    rich_markup_mode=None,
+    no_args_is_help=True,
+)
+
+
+@sidecar_app.command(epilog=_BUILD_EXAMPLES)
+def build(
+    url: arg.Url,
+    *,
+    version: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Of the newest checkpoint up to N.", show_default=False),
+    ] = None,
+    full: Annotated[bool, typer.Option("--full", help="Use nothing of earlier sidecars.")] = False,
+    time_column: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Sort by this column. Default: the table's property lazydelta.time.column, else the first "
+            "partition column.",
+            show_default=False,
+        ),
+    ] = None,
+    row_group_rows: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Rows of a row group. Default: 10000.", show_default=False),
+    ] = None,
+    directory: Directory = None,
+    spark: Annotated[bool, typer.Option("--spark", help="Build on Spark.")] = False,
+    checkpoint: Annotated[
+        bool, typer.Option("--checkpoint", help="Let Delta on Spark write a checkpoint first.")
+    ] = False,
+    spark_conf: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--spark-conf",
+            metavar="KEY=VALUE",
+            help="A setting of Spark; may be given more than once.",
+            show_default=False,
+        ),
+    ] = None,
+    storage_option: arg.StorageOptions = None,
+    as_json: arg.Json = False,
+    debug: arg.Debug = False,
+) -> None:
+    """Write the sidecar of the newest checkpoint."""
+    log_to_stderr(is_wanted=debug)
+    config = _config(directory, time_column=time_column, row_group_rows=row_group_rows)
+    from lazydelta.cli.show_sidecar import show_build
+
+    if spark or checkpoint or spark_conf:
+        if version is not None:
+            raise InvalidRequestError(
+                "--version does not go with Spark",
+                "lazydelta sidecar build",
+                "leave it out to build the newest, or build that version without Spark",
+            )
+        report = _build_on_spark(
+            url, config, storage_option, spark_conf=spark_conf, checkpoint=checkpoint, full=full
+        )
+    else:
+        storage = arg.open_store(url, storage_option)
+        from lazydelta.upkeep.build import build_sidecar
+
+        progress = ProgressLines(is_shown=not debug)
+        report = build_sidecar(storage, config=config, version=version, full=full, progress=progress)
+    show_build(report, as_json=as_json)
+
+
+@sidecar_app.command(epilog=_VERIFY_EXAMPLES)
+def verify(
+    url: arg.Url,
+    *,
+    version: SidecarVersion = None,
+    directory: Directory = None,
+    storage_option: arg.StorageOptions = None,
+    as_json: arg.Json = False,
+    debug: arg.Debug = False,
+) -> None:
+    """Compare a sidecar with the log, file by file."""
+    log_to_stderr(is_wanted=debug)
+    storage, config = arg.open_store(url, storage_option), _config(directory)
+    from lazydelta.cli.show_sidecar import show_verification
+    from lazydelta.upkeep.verify import verify_sidecar
+
+    progress = ProgressLines(is_shown=not debug)
+    report = verify_sidecar(storage, config=config, version=version, progress=progress)
+    show_verification(report, as_json=as_json)
+    if not report.is_ok:
+        raise report.error()
+
+
+@sidecar_app.command(epilog=_SHOW_EXAMPLES)
+def show(
+    url: arg.Url,
+    *,
+    directory: Directory = None,
+    storage_option: arg.StorageOptions = None,
+    as_json: arg.Json = False,
+    debug: arg.Debug = False,
+) -> None:
+    """List the sidecars: versions, parts, ranges, sizes."""
+    log_to_stderr(is_wanted=debug)
+    storage, config = arg.open_store(url, storage_option), _config(directory)
+    from lazydelta.cli.show_sidecar import show_sidecars
+    from lazydelta.upkeep.show import describe_sidecars
+
+    show_sidecars(describe_sidecars(storage, config), as_json=as_json)
+
+
+@sidecar_app.command(epilog=_CLEAN_EXAMPLES)
+def clean(
+    url: arg.Url,
+    *,
+    retention_hours: Annotated[
+        float,
+        typer.Option(metavar="N", help="How long a sidecar stays after a newer one replaced it."),
+    ] = 168,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Delete nothing, say what would go.")] = False,
+    directory: Directory = None,
+    storage_option: arg.StorageOptions = None,
+    as_json: arg.Json = False,
+    debug: arg.Debug = False,
+) -> None:
+    """Delete what is left of older sidecars and killed builds."""
+    log_to_stderr(is_wanted=debug)
+    storage, config = arg.open_store(url, storage_option), _config(directory)
+    from lazydelta.cli.show_sidecar import show_clean
+    from lazydelta.upkeep.clean import clean_sidecars
+
+    report = clean_sidecars(storage, config=config, retention_hours=retention_hours, dry_run=dry_run)
+    show_clean(report, as_json=as_json)
+
+
+def _build_on_spark(
+    url: str,
+    config: SidecarConfig,
+    storage_options: Sequence[str] | None,
+    *,
+    spark_conf: Sequence[str] | None,
+    checkpoint: bool,
+    full: bool,
+) -> BuildReport | None:
+    """Let Spark write the checkpoint, where that is asked for, and the sidecar."""
+    settings = arg.option_pairs(spark_conf or (), option="--spark-conf")
+    options = arg.option_pairs(storage_options or ())
+    from lazydelta.spark.config import SparkConfig
+    from lazydelta.spark.session import get_session
+
+    session = get_session(SparkConfig(spark=settings))
+    from lazydelta.spark.checkpoint import ensure_sidecar
+
+    return ensure_sidecar(
+        session, url, storage_options=options, config=config, checkpoint=checkpoint, full=full
+    )
+
+
+def _config(
+    directory: str | None, *, time_column: str | None = None, row_group_rows: int | None = None
+) -> SidecarConfig:
+    from lazydelta.sidecar.config import SidecarConfig
+
+    config = SidecarConfig(time_column=time_column)
+    if directory is not None:
+        config = msgspec.structs.replace(config, folder=_checked_folder(directory))
+    if row_group_rows is not None:
+        config = msgspec.structs.replace(config, row_group_rows=row_group_rows)
+    return config
+
+
+def _checked_folder(directory: str) -> str:
+    folder = directory.rstrip("/")
+    if not folder or folder.startswith("/") or "://" in folder or {"", ".", ".."} & set(folder.split("/")):
+        raise InvalidRequestError(
+            f"the folder {directory!r} is not one below the table",
+            "--directory",
+            "give a path relative to the table, such as _delta_log/_lazy",
+        )
+    return folder
