@@ -38,6 +38,8 @@ _FORMAT_OF_SUFFIX = {
 }  # fmt: skip
 _COMPRESSED = ("gz", "bz2", "zst", "lz4", "snappy", "deflate")
 _FILES_LOOKED_AT = 1000
+# Spark asks for the schema of a file stream even where the format has only one.
+_NAMES_SCHEMA = "path string, modificationTime timestamp, length long, content binary"
 
 
 def open_source(spark: SparkSession, config: IngestConfig, paths: Sequence[str] | None = None) -> DataFrame:
@@ -66,7 +68,7 @@ def open_stream(spark: SparkSession, config: IngestConfig) -> DataFrame:
         if kind not in FILE_FORMATS:
             return reader.format(kind).load(config.source or None)
         # Only `path` is asked for, so that no file is read here.
-        files = reader.format("binaryFile").load(config.source)
+        files = reader.format("binaryFile").schema(_NAMES_SCHEMA).load(config.source)
         return files.select(files["path"].alias(PATH))
 
 

@@ -1,0 +1,89 @@
+"""`lazydelta ingest --stream` as a process of its own that a test can kill, Java included.
+
+Contract: `StreamProcess(...)` starts it in a process group of its own; `kill()` is SIGKILL to the whole
+group, `terminate()` is SIGTERM to the command alone. `wait_for(condition)` polls tightly until the condition
+holds or the process ends. What it told on stdout and stderr is in `output()`.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from tests.support.spark import cache_folder
+
+POLL_SECONDS = 0.001
+START_SECONDS_MAX = 120.0
+_FAST = {
+    "spark.master": "local[2]",
+    "spark.driver.memory": "1g",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.default.parallelism": "1",
+    "spark.databricks.delta.snapshotPartitions": "1",
+}
+
+
+class StreamProcess:
+    """One run of the command."""
+
+    def __init__(
+        self, arguments: Sequence[str], *, log: Path, spark: Mapping[str, str] | None = None
+    ) -> None:
+        settings = _FAST | dict(spark or {})
+        flags = [flag for key, value in settings.items() for flag in ("--spark-conf", f"{key}={value}")]
+        self.log = log
+        self._file = log.open("wb")
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "lazydelta.cli", "ingest", *arguments, *flags],
+            stdout=self._file,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            env=os.environ | {"LAZYDELTA_CACHE": str(cache_folder()), "PYTHONUNBUFFERED": "1"},
+            start_new_session=True,
+        )
+
+    def wait_for(self, condition: Callable[[], bool], *, seconds_max: float = START_SECONDS_MAX) -> bool:
+        """Whether the condition came to hold while the process ran."""
+        deadline = time.monotonic() + seconds_max
+        while time.monotonic() < deadline:
+            if condition():
+                return True
+            if self._process.poll() is not None:
+                return condition()
+            time.sleep(POLL_SECONDS)
+        return False
+
+    def kill(self) -> None:
+        """End the command and its Java at once, wherever they are."""
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self._file.close()
+
+    def terminate(self) -> None:
+        """Ask the command to stop."""
+        self._process.send_signal(signal.SIGTERM)
+
+    def interrupt(self) -> None:
+        """Ctrl-C, as a terminal sends it: to the whole group."""
+        os.killpg(self._process.pid, signal.SIGINT)
+
+    def wait(self, *, seconds_max: float = START_SECONDS_MAX) -> int:
+        """The exit code."""
+        try:
+            return self._process.wait(seconds_max)
+        finally:
+            self._file.close()
+
+    def is_running(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.poll() is None
+
+    def output(self) -> str:
+        """What was said so far."""
+        return self.log.read_text("utf-8", "replace")
