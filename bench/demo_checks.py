@@ -51,7 +51,7 @@ def run_checks(
     """Every check, in the order of the pipeline."""
     sent, bad = sum(batch.rows for batch in batches), sum(batch.bad_rows for batch in batches)
     kept, rejected = (_spark_rows(spark, path) for path in (config.target, config.rejects_path))
-    files = listed_files(config.target, config.time_column_name)
+    files = listed_files(config.target, config.time_column_name, event_time=config.event_time)
     by_log = sum(file.num_records for file in files)
     commits = sum(result.files for result in results)
     strays = stray_files(files)
@@ -84,7 +84,7 @@ def run_checks(
     ]
 
 
-def listed_files(table: str, time_column: str) -> list[ListedFile]:
+def listed_files(table: str, time_column: str, *, event_time: str) -> list[ListedFile]:
     """Every live file of a table that is small enough for that."""
     files = []
     for batch in ld.open(table).scan().file_batches(["path", "size", "partition_values", "stats"]):
@@ -96,8 +96,8 @@ def listed_files(table: str, time_column: str) -> list[ListedFile]:
                     size=row["size"],
                     hour=dict(row["partition_values"])[time_column],
                     num_records=stats["numRecords"],
-                    first_event=stats["minValues"]["timestamp"],
-                    last_event=stats["maxValues"]["timestamp"],
+                    first_event=stats["minValues"][event_time],
+                    last_event=stats["maxValues"][event_time],
                 )
             )
     return files

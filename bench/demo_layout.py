@@ -17,7 +17,7 @@ _HOURS_SHOWN = 3
 
 def show_layout(config: IngestConfig, newest_hour: str) -> None:
     """Print what lies where."""
-    files = listed_files(config.target, config.time_column_name)
+    files = listed_files(config.target, config.time_column_name, event_time=config.event_time)
     log = Path(config.target) / "_delta_log"
     print(
         "\n".join(
