@@ -109,6 +109,15 @@ class ReverseCommitReader:
         for file, chunks in self._fetched(files, lambda: None, keep=True):
             yield _state_of(file, decoded_lines(chunks, STATE_DECODER, self._where(file)))
 
+    def lines(self, files: Iterable[LogFile]) -> Iterator[tuple[int, list[ActionLine], Counter[str]]]:
+        """Every action of these files with its version, in the order given, a slice at a time.
+
+        The names of those that are neither add nor remove come with their numbers.
+        """
+        for file, chunks in self._fetched(files, lambda: None, keep=False):
+            for text, lines in decoded_lines(chunks, ACTION_DECODER, self._where(file)):
+                yield file.version, lines, _other_actions(text, lines)
+
     def submit(self, task: Callable[..., Result], *arguments: object) -> Future[Result]:
         """Run another request of this scan side by side with the commits."""
         if self._pool is None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator
 from contextlib import closing
 
 import msgspec
@@ -32,6 +31,7 @@ from lazydelta.sidecar.manifest import FORMAT, Binding, Manifest
 from lazydelta.sidecar.names import manifest_name, new_build_id
 from lazydelta.sidecar.part_writer import PartFacts
 from lazydelta.storage import ObjectNotFoundError, Storage
+from lazydelta.upkeep.json_paths import json_stats_paths
 from lazydelta.upkeep.schema_change import unbridgeable_change
 
 _PREVIOUS_TRIED_MAX = 3  # earlier sidecars looked at before the build is a full one
@@ -183,25 +183,8 @@ def _stats_paths(reader: CheckpointReader, metadata: Metadata, schema: StructTyp
         with closing(reader.rows(request)) as stream:
             rows = next(stream, None)
         for text in [] if rows is None else rows.column("stats").drop_null().to_pylist():
-            found += _json_paths(text)
+            found += json_stats_paths(text)
     return list(dict.fromkeys(found))
-
-
-def _json_paths(text: str) -> Iterator[_Path]:
-    try:
-        document = msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        return
-    for kind in ("minValues", "maxValues", "nullCount"):
-        yield from _leaf_paths(document.get(kind) if isinstance(document, dict) else None)
-
-
-def _leaf_paths(values: object) -> Iterator[_Path]:
-    for name, value in values.items() if isinstance(values, dict) else ():
-        if isinstance(value, dict):
-            yield from ((name, *path) for path in _leaf_paths(value))
-        else:
-            yield (name,)
 
 
 def _no_checkpoint(root: str, version: int | None) -> InvalidRequestError:
