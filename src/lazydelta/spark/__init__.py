@@ -1,1 +1,10 @@
-"""The pipeline on Spark: ingest, checkpoint with sidecar, maintenance."""
+"""The pipeline on Spark: ingest, checkpoint with sidecar, maintenance.
+
+PySpark is loaded when a function needs it.
+"""
+
+from lazydelta.spark.config import IngestConfig
+from lazydelta.spark.ingest import BatchResult
+from lazydelta.spark.run import IngestSummary, ingest
+
+__all__ = ["BatchResult", "IngestConfig", "IngestSummary", "ingest"]

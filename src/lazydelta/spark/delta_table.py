@@ -109,6 +109,12 @@ def bytes_per_row(spark: SparkSession, path: str, *, newest: int = 10) -> float 
     return written / rows if rows and written else None
 
 
+def checkpoint_version(spark: SparkSession, path: str) -> int | None:
+    """The version of the newest checkpoint, by the log's own hint."""
+    hint = _delta_log(spark, path).readLastCheckpointFile()
+    return int(hint.get().version()) if hint.isDefined() else None
+
+
 def _delta_log(spark: SparkSession, path: str) -> Any:  # Any: an object of the JVM
     jvm: Any = spark._jvm
     return jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, path)

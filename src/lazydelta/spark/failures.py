@@ -52,13 +52,18 @@ _OTHERWISE = "mend what it names, then run it again: the table is as its last co
 @contextmanager
 def explained(doing: str, where: str) -> Iterator[None]:
     """Run the body; what Spark raises in it becomes a `LazyDeltaError`: "`doing` failed: cause"."""
-    from py4j.protocol import Py4JError, Py4JNetworkError
-    from pyspark.errors import PySparkException
-
     try:
         yield
-    except (PySparkException, Py4JError, Py4JNetworkError, ConnectionError) as problem:
+    except spark_failures() as problem:
         raise explain(problem, doing, where) from problem
+
+
+def spark_failures() -> tuple[type[Exception], ...]:
+    """What PySpark and py4j raise; a connection breaks when the JVM is gone."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    return PySparkException, Py4JError, ConnectionError
 
 
 def explain(problem: BaseException, doing: str, where: str) -> LazyDeltaError:

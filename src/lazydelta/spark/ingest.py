@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from lazydelta.spark.after_commit import after_commit
 from lazydelta.spark.config import IngestConfig
 from lazydelta.spark.delta_table import Commit, find_commit, set_properties, table_state
 from lazydelta.spark.failures import explained
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from lazydelta.spark.delta_table import TableState
+
+__all__ = ["BatchResult", "after_commit", "write_batch"]
 
 _TASK = "_lazydelta_task"
 

@@ -1,0 +1,71 @@
+"""After a commit: the stats sidecar of the newest checkpoint. An ingest does not fail for it, but says so.
+
+Contract: rows are committed when this runs, so nothing here raises; what went wrong is in
+`SidecarOutcome.error` and told as the event `sidecar_failed`.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from lazydelta.errors import LazyDeltaError
+from lazydelta.spark.delta_table import checkpoint_version
+from lazydelta.spark.failures import explain, spark_failures
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lazydelta.spark.config import IngestConfig
+    from lazydelta.spark.progress import Progress
+
+
+class SidecarOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What there is after a commit. `sidecar_kind` is how it was built: full, incremental, present, …"""
+
+    checkpoint_version: int | None = None
+    sidecar_version: int | None = None
+    sidecar_kind: str | None = None
+    sidecar_error: str | None = None
+
+
+def after_commit(spark: SparkSession, config: IngestConfig, progress: Progress) -> SidecarOutcome:
+    """Write the sidecar of the newest checkpoint where it has none."""
+    began = time.monotonic()
+    try:
+        return _with_sidecar(spark, config, progress)
+    except Exception as problem:  # noqa: BLE001 - whatever it is, the rows are committed
+        error = _in_words(problem, config.target)
+    progress("sidecar_failed", error=error, elapsed_ms=round((time.monotonic() - began) * 1000))
+    return SidecarOutcome(sidecar_error=error)
+
+
+def _with_sidecar(spark: SparkSession, config: IngestConfig, progress: Progress) -> SidecarOutcome:
+    report = None
+    if config.write_sidecar:
+        from lazydelta.spark.checkpoint import ensure_sidecar
+
+        report = ensure_sidecar(
+            spark,
+            config.target,
+            storage_options=config.storage_options,
+            config=config.sidecar,
+            checkpoint=config.checkpoint,
+        )
+    checkpoint = checkpoint_version(spark, config.target)
+    if report is None:
+        return SidecarOutcome(checkpoint_version=checkpoint)
+    progress("sidecar", checkpoint_version=checkpoint, **msgspec.structs.asdict(report))
+    return SidecarOutcome(
+        checkpoint_version=checkpoint, sidecar_version=report.version, sidecar_kind=report.kind
+    )
+
+
+def _in_words(problem: Exception, where: str) -> str:
+    if isinstance(problem, spark_failures()):
+        problem = explain(problem, "writing the sidecar", where)
+    if isinstance(problem, LazyDeltaError):
+        return f"{problem.what} ({problem.where}): {problem.fix}"
+    return f"{type(problem).__name__}: {problem}"

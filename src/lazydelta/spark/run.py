@@ -1,0 +1,69 @@
+"""`lazydelta.spark.ingest`: one batch, from settings to summary."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from lazydelta.settings import process_environment
+from lazydelta.spark.after_commit import SidecarOutcome, after_commit
+from lazydelta.spark.config import IngestConfig, check_config
+from lazydelta.spark.ingest import BatchResult, write_batch
+from lazydelta.spark.pipeline_settings import load_config
+from lazydelta.spark.progress import Progress, silent
+from lazydelta.spark.session import get_session
+from lazydelta.spark.source import open_source
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+
+RUN_VERSION = 0  # a run id names one batch
+
+
+class IngestSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """What an ingest did, and where."""
+
+    source: str
+    target: str
+    rejects: str
+    batch: BatchResult
+    sidecar: SidecarOutcome
+
+
+def ingest(
+    source: str,
+    target: str,
+    *,
+    event_time: str | None = None,
+    session: SparkSession | None = None,
+    config_file: str | None = None,
+    spark: Mapping[str, str] | None = None,
+    progress: Progress = silent,
+    **settings: object,
+) -> IngestSummary:
+    """Ingest `source` into the Delta table `target`, by the period of the column `event_time`.
+
+    `settings` are those of the [ingest] table: `granularity="day"`, `merge_schema=True`, `format="csv"`, …;
+    what is left out comes from the environment, the settings file, the defaults. `session` is used as it is.
+    """
+    given = {"source": source, "target": target, "event_time": event_time, **settings}
+    config = load_config(given, spark=spark, config_file=config_file, environment=process_environment())
+    return run_batch(session or get_session(config), config, progress)
+
+
+def run_batch(spark: SparkSession, config: IngestConfig, progress: Progress = silent) -> IngestSummary:
+    """Read the source, write one batch, see to the sidecar."""
+    check_config(config)
+    run = config
+    if config.run_id is not None:
+        run = msgspec.structs.replace(config, app_id=f"{config.app_id}/{config.run_id}")
+    frame = open_source(spark, run)
+    batch_id = None if run.run_id is None else RUN_VERSION
+    batch = write_batch(spark, frame, run, batch_id=batch_id, progress=progress)
+    sidecar = after_commit(spark, run, progress)
+    return IngestSummary(
+        source=run.source, target=run.target, rejects=run.rejects_path, batch=batch, sidecar=sidecar
+    )
