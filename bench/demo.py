@@ -28,6 +28,7 @@ from lazydelta.spark.config import IngestConfig
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from lazydelta.spark.after_commit import SidecarOutcome
     from lazydelta.spark.ingest import BatchResult
 
 TABLE = "telemetry"
@@ -105,27 +106,30 @@ def _ingest_all(
     print("  batch     rows   rejected  hours  files  version  seconds")
     results = []
     for number, batch in enumerate(batches):
-        mine = msgspec.structs.replace(config, source=str(source / batch.name))
+        # A run id makes a batch that is sent again no second commit.
+        mine = msgspec.structs.replace(config, source=str(source / batch.name), run_id=batch.name)
         results.append(_ingest_one(spark, mine, number))
     return results, spark
 
 
 def _ingest_one(spark: SparkSession, config: IngestConfig, number: int) -> BatchResult:
-    from lazydelta.spark.ingest import after_commit, write_batch
-    from lazydelta.spark.source import open_source
+    from lazydelta.spark.run import run_batch
 
     began = time.monotonic()
-    result = write_batch(spark, open_source(spark, config), config, batch_id=number)
-    report = after_commit(spark, config)
-    spent = time.monotonic() - began
-    told = "" if report is None else _sidecar_told(report.version, report.kind, report.num_row_groups)
-    counts = f"{result.rows_read:>9,}  {result.rows_rejected:>8,}  {result.periods:>5}  {result.files:>5}"
-    print(f"  {number + 1:>5}{counts}  {result.version!s:>7}  {spent:>7.1f}{told}", flush=True)
-    return result
+    done = run_batch(spark, config)
+    batch, spent = done.batch, time.monotonic() - began
+    counts = f"{batch.rows_read:>9,}  {batch.rows_rejected:>8,}  {batch.periods:>5}  {batch.files:>5}"
+    line = f"  {number + 1:>5}{counts}  {batch.version!s:>7}  {spent:>7.1f}{_sidecar_told(done.sidecar)}"
+    print(line, flush=True)
+    return batch
 
 
-def _sidecar_told(version: int, kind: str, row_groups: int) -> str:
-    return f"  checkpoint {version} and its sidecar ({kind}, {row_groups} row groups)"
+def _sidecar_told(sidecar: SidecarOutcome) -> str:
+    if sidecar.sidecar_error is not None:
+        return f"  NO SIDECAR: {sidecar.sidecar_error}"
+    if sidecar.sidecar_kind in (None, "present"):
+        return ""
+    return f"  checkpoint {sidecar.checkpoint_version} and its sidecar ({sidecar.sidecar_kind})"
 
 
 def _show_commands(place: Path, spec: TelemetrySpec) -> bool:

@@ -63,12 +63,8 @@ def sum_up(steps: Sequence[Step]) -> Growth:
     )
 
 
-def judge_sidecars(sizes: Sequence[SizeRun], steps: Sequence[Step], differences: int) -> list[Check]:
-    """Every promise; `sizes` has the table with Delta's default statistics first."""
-    return [*_of_builds(sizes), *_of_growth(steps, differences)]
-
-
-def _of_builds(sizes: Sequence[SizeRun]) -> list[Check]:
+def judge_builds(sizes: Sequence[SizeRun]) -> list[Check]:
+    """The promises about builds and sizes; the table with Delta's default statistics comes first."""
     local = [build for run in sizes for build in run.builds if build.feeder == "local"]
     spark = [build for run in sizes for build in run.builds if build.feeder == "spark"]
     peak = max((build.peak_mb for build in local), default=None)
@@ -90,17 +86,8 @@ def _of_builds(sizes: Sequence[SizeRun]) -> list[Check]:
     ]
 
 
-def _share(run: SizeRun) -> Check:
-    sidecar = max(build.sidecar.total_bytes for build in run.builds)
-    share = sidecar / run.checkpoint_bytes
-    return Check(
-        promise=f"sidecar at most {CHECKPOINT_SHARE_MAX} of the checkpoint that Delta on Spark wrote",
-        passed=share <= CHECKPOINT_SHARE_MAX,
-        measured=f"{share:.2f}: {sidecar:,} of {run.checkpoint_bytes:,} bytes ({run.files:,} files)",
-    )
-
-
-def _of_growth(steps: Sequence[Step], differences: int) -> list[Check]:
+def judge_growth(steps: Sequence[Step], differences: int) -> list[Check]:
+    """The promises about incremental builds; `differences` is what `verify` found in the last sidecar."""
     if not any(step.full for step in steps):
         return [Check(promise="incremental builds", passed=False, measured="not measured")]
     growth = sum_up(steps)
@@ -140,6 +127,16 @@ def _of_growth(steps: Sequence[Step], differences: int) -> list[Check]:
             measured=f"{differences} differences",
         ),
     ]
+
+
+def _share(run: SizeRun) -> Check:
+    sidecar = max(build.sidecar.total_bytes for build in run.builds)
+    share = sidecar / run.checkpoint_bytes
+    return Check(
+        promise=f"sidecar at most {CHECKPOINT_SHARE_MAX} of the checkpoint that Delta on Spark wrote",
+        passed=share <= CHECKPOINT_SHARE_MAX,
+        measured=f"{share:.2f}: {sidecar:,} of {run.checkpoint_bytes:,} bytes ({run.files:,} files)",
+    )
 
 
 def _parts_times(build: Build, rows_per_part: int) -> float:

@@ -9,8 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from bench.promises import Check
 from bench.sidecar_files import SidecarFacts
-from bench.sidecar_promises import judge_sidecars, sum_up
+from bench.sidecar_promises import judge_builds, judge_growth, sum_up
 from bench.sidecar_report import save_sidecars
 from bench.sidecar_runs import Build, SizeRun, Step
 
@@ -56,9 +57,14 @@ def sizes(**changed: Any) -> list[SizeRun]:  # Any: as above
     return [msgspec.structs.replace(run, **changed)]
 
 
+def judged(sizes: list[SizeRun], steps: list[Step], differences: int = 0) -> list[Check]:
+    """Every promise."""
+    return [*judge_builds(sizes), *judge_growth(steps, differences)]
+
+
 def failed(sizes: list[SizeRun], steps: list[Step], differences: int = 0) -> list[str]:
     """The promises that do not hold."""
-    return [check.promise for check in judge_sidecars(sizes, steps, differences) if not check.passed]
+    return [check.promise for check in judged(sizes, steps, differences) if not check.passed]
 
 
 def test_every_promise_holds_on_good_figures() -> None:
@@ -105,7 +111,7 @@ def test_what_was_not_measured_fails() -> None:
 
 
 def test_a_run_is_saved_as_text_picture_and_json(tmp_path: Path) -> None:
-    checks = judge_sidecars(sizes(), steps(), 0)
+    checks = judged(sizes(), steps())
     picture = save_sidecars(tmp_path, "run", sizes=sizes(), first=build(), steps=steps(), checks=checks)
     assert picture.read_bytes().startswith(b"\x89PNG")
     text = (tmp_path / "run.md").read_text()
