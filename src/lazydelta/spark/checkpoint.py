@@ -1,0 +1,74 @@
+"""Checkpoints and their stats sidecars, from Spark.
+
+Why here: Delta writes checkpoints as part of a commit and tells nobody, so whoever has committed looks
+whether there is a new one, and writes its sidecar.
+Contract: the checkpoint comes first, then parts, then the manifest. A table without a checkpoint is left as
+it is. Where there is an earlier sidecar, the driver builds upon it, at a cost that follows the change; a
+whole checkpoint of many files is built by a Spark job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from lazydelta import limits
+from lazydelta.errors import TableNotFoundError
+from lazydelta.log.segment import find_segment
+from lazydelta.settings import build_settings, process_environment
+from lazydelta.sidecar.config import SidecarConfig
+from lazydelta.spark.failures import explained
+from lazydelta.spark.sidecar_job import spark_feeder
+from lazydelta.spark.table_url import spark_url
+from lazydelta.storage import Storage, open_storage
+from lazydelta.upkeep.build import BuildReport, build_sidecar
+from lazydelta.upkeep.progress import Progress, silent
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def ensure_sidecar(
+    spark: SparkSession,
+    url: str,
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    config: SidecarConfig = SidecarConfig(),  # noqa: B008 - frozen
+    checkpoint: bool = False,
+    full: bool = False,
+    progress: Progress | None = None,
+    spark_files_min: int = limits.SPARK_BUILD_FILES_MIN,
+) -> BuildReport | None:
+    """Write the sidecar of the newest checkpoint unless it is there; None where there is no checkpoint.
+
+    `checkpoint` makes Delta write one of the newest version first; `full` builds upon nothing.
+    """
+    tell = progress or silent
+    settings = build_settings(storage_options, environment=process_environment())
+    storage = open_storage(url, settings)
+    if checkpoint:
+        write_checkpoint(spark, url, storage, storage_options)
+    if find_segment(storage).checkpoint is None:
+        return None
+    feeder = spark_feeder(spark, url, settings, files_min=spark_files_min)
+    return build_sidecar(storage, config=config, full=full, progress=tell, feeder=feeder)
+
+
+def write_checkpoint(
+    spark: SparkSession, url: str, storage: Storage, storage_options: Mapping[str, str] | None = None
+) -> int:
+    """Make Delta write a checkpoint of the newest version where it has none; that version."""
+    segment = find_segment(storage)
+    if segment.floor == segment.version:
+        return segment.version  # writing it again would only change its bytes
+    path = spark_url(url, storage_options)
+    with explained("writing the checkpoint", storage.root):
+        jvm: Any = spark._jvm  # Any: objects of the JVM
+        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, path)
+        nothing = jvm.scala.Option.empty()
+        snapshot = log.update(False, nothing, nothing)
+        if snapshot.version() < 0:
+            raise TableNotFoundError("Spark finds no Delta table here", path, "check the address")
+        log.checkpoint(snapshot, nothing)
+        version: int = snapshot.version()
+    return version

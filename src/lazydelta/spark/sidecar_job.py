@@ -1,0 +1,198 @@
+"""The Spark feeder: the parts of a full build, written by the tasks of one Spark job.
+
+Contract: takes the place of `upkeep.full_build.write_full`, with the same parts for the same checkpoint. The
+driver reads footers and a sample; rows stay on the executors, which store their parts themselves. Parts that
+nobody reported (attempts that failed or came second) are deleted at the end. Where Spark cannot do it (files
+listed in JSON, an order that Spark reads differently) the local feeder does.
+Design: docs/adr/0012-statistics-decoded-by-one-decoder.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pyarrow as pa
+
+from lazydelta import errors, limits
+from lazydelta.errors import LazyDeltaError, StorageError
+from lazydelta.log.checkpoint import CheckpointReader, RowRequest, has_typed_statistics
+from lazydelta.settings import Settings
+from lazydelta.sidecar.folder import list_sidecars
+from lazydelta.sidecar.part_writer import PartShape, rows_per_part
+from lazydelta.sidecar.typed_rows import BUILD_COLUMNS, typed_rows
+from lazydelta.spark.failures import explain, spark_failures
+from lazydelta.spark.sidecar_frame import CheckpointFrame, open_frame, sorted_rows
+from lazydelta.spark.sidecar_task import (
+    REPORT_COLUMN,
+    PartReport,
+    PartTask,
+    UnsortedRowsError,
+    write_parts,
+)
+from lazydelta.spark.table_url import literal_path, spark_url
+from lazydelta.upkeep.build_plan import BuildPlan
+from lazydelta.upkeep.full_build import write_full
+from lazydelta.upkeep.levels import full_part_count
+from lazydelta.upkeep.part_sink import PartSink
+from lazydelta.upkeep.progress import Progress
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Feeder = Callable[[BuildPlan, PartSink, Progress], None]
+_WORKER_ERROR = re.compile(
+    r"lazydelta\.[\w.]*?(?P<name>\w+): (?P<what>.*)\n  where: (?P<where>.*)\n  fix:   (?P<fix>.*)"
+)
+
+
+class NotForSparkError(Exception):
+    """Why a checkpoint is left to the local feeder."""
+
+
+def spark_feeder(
+    spark: SparkSession,
+    url: str,
+    settings: Settings,
+    *,
+    files_min: int = limits.SPARK_BUILD_FILES_MIN,
+) -> Feeder:
+    """A feeder that leaves checkpoints of fewer files to the local one: starting a job takes longer."""
+
+    def feed(plan: BuildPlan, sink: PartSink, progress: Progress) -> None:
+        if not plan.num_files or plan.num_files < files_min:
+            write_full(plan, sink, progress)
+            return
+        try:
+            write_by_spark(spark, plan, sink, url=url, settings=settings, progress=progress)
+        except NotForSparkError as reason:
+            progress("without_spark", reason=str(reason))
+            write_full(plan, sink, progress)
+
+    return feed
+
+
+def write_by_spark(
+    spark: SparkSession,
+    plan: BuildPlan,
+    sink: PartSink,
+    *,
+    url: str,
+    settings: Settings,
+    progress: Progress,
+) -> None:
+    """Write every file of the checkpoint to parts, on Spark's executors."""
+    try:
+        frame = _frame(spark, plan, url=url, settings=settings)
+        shape = rows_per_part(plan.layout, _sample(plan), plan.config)
+        count = full_part_count(frame.num_files, max(1, int(shape.rows * limits.SPARK_PART_FILL)))
+        task = _task(plan, frame, shape, url=url, settings=settings, count=count)
+        progress("writing", rows=frame.num_files, parts=count, by="spark")
+        reports = _run(sorted_rows(frame, plan.layout, count), task)
+    except spark_failures() as problem:
+        _delete_unreported(plan, ())
+        raise _in_words(problem, plan) from problem
+    except BaseException:
+        _delete_unreported(plan, ())
+        raise
+    for report in reports:
+        sink.written.append((report.part, report.row_groups))
+        progress("part_written", file=report.part.file, rows=report.part.num_rows)
+    _delete_unreported(plan, reports)
+
+
+def _frame(spark: SparkSession, plan: BuildPlan, *, url: str, settings: Settings) -> CheckpointFrame:
+    with closing(CheckpointReader(plan.storage, plan.checkpoint)) as reader:
+        files = reader.add_files()
+        if files is None:
+            raise NotForSparkError("the checkpoint lists files in JSON")
+        typed = {has_typed_statistics(file) for file in files}
+        if len(typed) > 1:
+            raise NotForSparkError("some files of the checkpoint have typed statistics, others not")
+        root = spark_url(url, settings.storage_options)
+        paths = [literal_path(f"{root}/{file.name}") for file in files]
+    return open_frame(spark, paths, plan.layout, is_typed=True in typed)
+
+
+def _sample(plan: BuildPlan) -> pa.RecordBatch:
+    """Typed rows to measure a part's footer with."""
+    request = RowRequest(
+        columns=BUILD_COLUMNS,
+        stats_paths=plan.layout.stats_paths or ((),),  # an empty path asks for numRecords alone
+        row_groups_per_batch=1,
+        read_ahead=False,
+    )
+    with (
+        closing(CheckpointReader(plan.storage, plan.checkpoint)) as reader,
+        closing(reader.rows(request)) as stream,
+    ):
+        return typed_rows(next(stream), plan.layout)
+
+
+def _task(
+    plan: BuildPlan, frame: CheckpointFrame, shape: PartShape, *, url: str, settings: Settings, count: int
+) -> PartTask:
+    facts = plan.facts(0, plan.binding(frame.total_bytes), parts=count, is_whole_build=True)
+    return PartTask(
+        url=url,
+        settings=settings,
+        config=plan.config,
+        layout=plan.layout,
+        facts=facts,
+        shape=shape,
+        task_count=count,
+    )
+
+
+def _run(rows: DataFrame, task: PartTask) -> list[PartReport]:
+    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return write_parts(batches, task)
+
+    told = _map_in_arrow(rows, write, f"{REPORT_COLUMN} string").collect()
+    return [msgspec.json.decode(row[0], type=PartReport) for row in told]
+
+
+def _map_in_arrow(
+    rows: DataFrame, function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: str
+) -> DataFrame:
+    """`DataFrame.mapInArrow`, also where pandas is missing: it asks for pandas without using it."""
+    from pyspark.errors import PySparkImportError
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import _parse_datatype_string
+    from pyspark.sql.udf import UserDefinedFunction
+    from pyspark.util import PythonEvalType
+
+    try:
+        return rows.mapInArrow(function, schema)
+    except PySparkImportError:
+        kind = PythonEvalType.SQL_MAP_ARROW_ITER_UDF
+        udf = UserDefinedFunction(function, returnType=_parse_datatype_string(schema), evalType=kind)
+        frame: Any = rows  # Any: what follows is PySpark's own
+        column = udf(*(frame[name] for name in frame.columns))
+        return DataFrame(frame._jdf.mapInArrow(column._jc, False, None), frame.sparkSession)
+
+
+def _delete_unreported(plan: BuildPlan, reports: list[PartReport] | tuple[()]) -> None:
+    """Delete this build's files that no report names; what the store refuses is left to the cleaner."""
+    kept = {name for report in reports for name in (report.part.file, report.part.stats_file)}
+    try:
+        for name, file in list_sidecars(plan.storage, plan.config.folder).parts.items():
+            if file.parsed.build == plan.build and name not in kept:
+                plan.storage.delete(file.info.name)
+    except StorageError:
+        return
+
+
+def _in_words(problem: BaseException, plan: BuildPlan) -> Exception:
+    """What went wrong on an executor: our own errors come back as themselves."""
+    text = str(problem)
+    if UnsortedRowsError.__name__ in text:
+        return NotForSparkError(f"Spark reads {plan.layout.order_column!r} differently")
+    found = _WORKER_ERROR.search(text)
+    if found is not None:
+        branch = getattr(errors, found["name"], StorageError if "storage" in found[0] else LazyDeltaError)
+        return branch(found["what"], found["where"], found["fix"])
+    return explain(problem, "the Spark job that builds the sidecar", plan.storage.root)

@@ -1,0 +1,41 @@
+"""A table's address as Spark wants it.
+
+Why: lazydelta and Hadoop spell the same stores differently (`s3://` and `s3a://`, `az://` and `abfss://`),
+and Hadoop takes a path as it stands where lazydelta decodes a URL once.
+Contract: pure. Local tables are plain paths. A scheme that Hadoop knows is kept: `abfs://` stays without TLS.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from lazydelta.errors import InvalidRequestError
+from lazydelta.storage.address import parse_address
+
+_GLOB = re.compile(r"([\[\]{}*?\\])")
+
+
+def spark_url(url: str, storage_options: Mapping[str, str] | None = None) -> str:
+    """The address of the table for Spark; the options may name the Azure account."""
+    address = parse_address(url)
+    if address.kind == "local":
+        return address.path
+    if address.kind == "s3":
+        return f"s3a://{address.container}/{address.path}"
+    from lazydelta.storage.connect import account_in
+
+    account = address.account or account_in(storage_options or {})
+    if account is None:
+        raise InvalidRequestError(
+            "Spark needs the Azure account in the table's address",
+            address.root,
+            "write abfss://container@account/path, or give the storage option account_name",
+        )
+    scheme = "abfs" if url.lower().startswith("abfs://") else "abfss"
+    return f"{scheme}://{address.container}@{account}.dfs.{address.azure_suffix}/{address.path}"
+
+
+def literal_path(path: str) -> str:
+    """The path for a reader that takes `*` and its like for patterns."""
+    return _GLOB.sub(r"\\\1", path)
