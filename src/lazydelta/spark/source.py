@@ -1,10 +1,9 @@
 """The source as rows: files of any format Spark reads, a table, or a stream, with the schema that is kept.
 
-Why JSON is read as text lines: the line is at hand for the rejects, and keys that the kept schema lacks
-are seen instead of dropped. CSV files are grouped by their header, so that a column is found by its name.
-Contract: `open_source` gives the source's columns, and where the format can be malformed `RAW_TEXT` (the
-line of a bad record) and `REASON`. `open_stream` gives, for files, their names only (`PATH`): each batch
-then opens its files as `open_source` does, one way for both.
+Contract: `open_source` gives the source's columns, and where the format can be malformed `RAW_TEXT` and
+`REASON`; new columns are an error already here where the format hides them (JSON, CSV), else when the
+batch is written. Files without a single line give a frame without columns. `open_stream` gives, for
+files, their names only (`PATH`): each batch then opens its files as `open_source` does, one way for both.
 """
 
 from __future__ import annotations
@@ -13,23 +12,21 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from lazydelta.errors import InvalidRequestError
+from lazydelta.spark.csv_records import csv_records, escaped_path
 from lazydelta.spark.delta_table import table_state
 from lazydelta.spark.failures import explained
-from lazydelta.spark.known_schema import given_schema, infer_json, kept_schema, reconciled
+from lazydelta.spark.known_schema import given_schema, kept_schema
+from lazydelta.spark.record_columns import INTERNAL, PATH, RAW_TEXT, REASON
+from lazydelta.spark.text_records import documents, json_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
     from lazydelta.spark.config import IngestConfig
 
-RAW_TEXT = "_lazydelta_text"
-REASON = "_lazydelta_reason"
-PATH = "_lazydelta_path"
-INTERNAL = (RAW_TEXT, REASON, PATH)
-MALFORMED = "malformed record"
+__all__ = ["INTERNAL", "PATH", "RAW_TEXT", "REASON", "infer_format", "open_source", "open_stream", "rows_of"]
 
 FILE_FORMATS = ("json", "csv", "parquet", "orc", "avro", "text", "xml")
 _FORMAT_OF_SUFFIX = {
@@ -38,6 +35,7 @@ _FORMAT_OF_SUFFIX = {
 }  # fmt: skip
 _COMPRESSED = ("gz", "bz2", "zst", "lz4", "snappy", "deflate")
 _FILES_LOOKED_AT = 1000
+_GLOB = r"[*?\[\]{}\\]"
 # Spark asks for the schema of a file stream even where the format has only one.
 _NAMES_SCHEMA = "path string, modificationTime timestamp, length long, content binary"
 
@@ -51,10 +49,14 @@ def open_source(spark: SparkSession, config: IngestConfig, paths: Sequence[str] 
         kind = config.format or infer_format(spark, config.source)
         if kind in FILE_FORMATS and paths is None:
             _check_files(spark, config.source)
-        places = [config.source] if paths is None else list(paths)
-        options = _options(config, kind, is_listed=paths is not None)
+        places = [config.source] if paths is None else [escaped_path(path) for path in paths]
+        options = _options(config, is_listed=paths is not None)
+        if kind == "csv":
+            return csv_records(spark, config, places, options=options, kept=kept)
         if kind == "json" and not _needs_whole_files(config.options):
-            return _json_rows(spark, config, places, options, kept)
+            return json_lines(spark, config, places, options=options, kept=kept)
+        if kind in ("json", "xml"):
+            return documents(spark, config, kind, places, options=options, kept=kept)
         return _structured(spark, config, kind, places, options)
 
 
@@ -82,7 +84,10 @@ def rows_of(spark: SparkSession, frame: DataFrame, config: IngestConfig) -> Data
 def infer_format(spark: SparkSession, source: str) -> str:
     """What the names of the files say, where they agree."""
     kinds: dict[str, str] = {}
-    for name in _file_names(spark, source):
+    names = _file_names(spark, source)
+    if not names:
+        raise _no_files(source)
+    for name in names:
         if name == "_delta_log":
             return "delta"
         parts = name.lower().split(".")[1:]
@@ -111,51 +116,11 @@ def _structured(
     return reader.load(places)
 
 
-def _json_rows(
-    spark: SparkSession,
-    config: IngestConfig,
-    places: list[str],
-    options: dict[str, str],
-    kept: StructType | None,
-) -> DataFrame:
-    from pyspark.sql import functions as fn
-    from pyspark.sql.types import StringType, StructField, StructType
-
-    text = spark.read.format("text").options(**options).load(places)
-    folders = [name for name in text.columns if name != "value"]  # partition columns of the source
-    line = fn.when(
-        fn.col("value").startswith("\ufeff"), fn.col("value").substr(fn.lit(2), fn.length("value"))
-    )
-    text = text.withColumn("value", line.otherwise(fn.col("value"))).where(fn.trim("value") != "")
-    found = given_schema(config) or infer_json(spark, text.select("value"), config.options)
-    found = StructType([field for field in found.fields if field.name != "_corrupt_record"])
-    known = None if kept is None else StructType([f for f in kept.fields if f.name not in folders])
-    schema = reconciled(known, found, config)
-    if not schema.fields:
-        raise InvalidRequestError("no line of the source is a JSON object", config.source, "check --format")
-    wide = StructType([*schema.fields, StructField(RAW_TEXT, StringType())])
-    how = {**config.options, "columnNameOfCorruptRecord": RAW_TEXT}
-    parsed = text.withColumn(
-        "value", fn.struct(fn.col("value").alias("line"), fn.from_json("value", wide, how).alias("row"))
-    )
-    row = fn.col("value.row")
-    is_bad = row.isNull() | row[RAW_TEXT].isNotNull()
-    return parsed.select(
-        *[row.getField(name).alias(name) for name in schema.names],
-        *[fn.col(f"`{name}`") for name in folders],
-        fn.col("value.line").alias(RAW_TEXT),
-        fn.when(is_bad, MALFORMED).alias(REASON),
-    )
-
-
-def _options(config: IngestConfig, kind: str, *, is_listed: bool) -> dict[str, str]:
-    options = dict(config.options)
-    if kind == "csv":
-        options.setdefault("header", "true")
-    if is_listed:
-        options["__globPaths__"] = "false"
-        if not re.search(r"[*?\[{]", config.source):
-            options.setdefault("basePath", config.source)
+def _options(config: IngestConfig, *, is_listed: bool) -> dict[str, str]:
+    """The source's options by their lower-case names, for Spark tells no cases apart."""
+    options = {name.lower(): value for name, value in config.options.items()}
+    if is_listed and not re.search(_GLOB, config.source):
+        options.setdefault("basepath", config.source)  # so that folders like `day=1` stay columns
     return options
 
 
@@ -165,10 +130,16 @@ def _needs_whole_files(options: dict[str, str]) -> bool:
 
 
 def _check_files(spark: SparkSession, source: str) -> None:
-    if next(iter(_file_names(spark, source)), None) is None:
-        raise InvalidRequestError(
-            "the source holds no files", source, "wait until files arrive, or name another"
-        )
+    if not _file_names(spark, source):
+        raise _no_files(source)
+
+
+def _no_files(source: str) -> InvalidRequestError:
+    return InvalidRequestError(
+        "the source holds no files",
+        source,
+        "wait until files arrive (a stream also needs --format), or name another",
+    )
 
 
 def _file_names(spark: SparkSession, source: str) -> list[str]:
