@@ -23,7 +23,7 @@ from lazydelta.sidecar.damage import damaged
 from lazydelta.sidecar.layout import SidecarLayout, free_name
 from lazydelta.sidecar.manifest import FORMAT, BoundFile
 from lazydelta.sidecar.names import delta_name
-from lazydelta.sidecar.part_encoding import open_writer
+from lazydelta.sidecar.part_encoding import open_writer, row_groups_of
 from lazydelta.sidecar.tier_file import TierFile
 from lazydelta.sidecar.typed_rows import BUILD_COLUMNS, typed_rows
 from lazydelta.storage import Storage
@@ -72,19 +72,17 @@ def delta_rows(lines: Sequence[tuple[int, ActionLine]], layout: SidecarLayout, r
             removes.append((at, line.remove))
         if line.add is not None:
             adds.append((at, line.add))
-    pieces = [
-        _file_rows([add for _, add in adds], "add", layout, root),
-        _file_rows([_as_add(remove) for _, remove in removes], "remove", layout, root),
-        _state_rows([state for _, state in states], layout),
-    ]
-    places = np.array([at for at, _ in (*adds, *removes, *states)], np.int64)
+    rows = pa.concat_batches(
+        [
+            _state_rows([state for _, state in states], layout),
+            _file_rows([_as_add(remove) for _, remove in removes], "remove", layout, root),
+            _file_rows([add for _, add in adds], "add", layout, root),
+        ]
+    )
+    places = np.array([at for at, _ in (*states, *removes, *adds)], np.int64)
     versions = np.array([version for version, _ in lines], np.int64)
-    table = pa.concat_tables([pa.Table.from_batches([piece]) for piece in pieces])
-    table = table.set_column(0, table.schema.field(0), pa.array(versions[places]))
-    # Stable: of two actions on one line the protocol stands first in the log and here.
-    in_order = table.take(pa.array(np.argsort(places, kind="stable"))).combine_chunks()
-    batches = in_order.to_batches()
-    return batches[0] if batches else delta_schema(layout).empty_table().to_batches()[0]
+    rows = rows.set_column(0, rows.schema.field(0), pa.array(versions[places]))
+    return rows.take(pa.array(np.argsort(places, kind="stable")))
 
 
 def write_delta_file(
@@ -98,9 +96,9 @@ def write_delta_file(
     sink = pa.BufferOutputStream()
     count = 0
     with open_writer(sink, delta_schema(layout)) as writer:
-        for batch in batches:
-            count += batch.num_rows
-            writer.write_table(pa.Table.from_batches([batch]), row_group_size=row_group_rows)
+        for rows in row_groups_of(batches, row_group_rows):
+            count += rows.num_rows
+            writer.write_table(rows, row_group_size=row_group_rows)
         said = msgspec.structs.replace(facts, num_rows=count, schema_hash=layout.schema_hash)
         writer.add_key_value_metadata({DELTA_KEY: msgspec.json.encode(said)})
     return bytes(sink.getvalue().to_pybytes())

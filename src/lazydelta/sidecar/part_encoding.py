@@ -7,6 +7,7 @@ decimals. Row-group statistics only where a filter can use them. Page checksums,
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -29,6 +30,23 @@ def open_writer(sink: pa.BufferOutputStream, schema: pa.Schema) -> pq.ParquetWri
     # Not as the schema's metadata: pyarrow keeps that only together with a copy of the whole Arrow schema.
     writer.add_key_value_metadata({COLUMNS_KEY: columns_key(schema)})
     return writer
+
+
+def row_groups_of(batches: Iterable[pa.RecordBatch], row_group_rows: int) -> Iterator[pa.Table]:
+    """The rows again, in tables of exactly that many rows; the last one may have fewer."""
+    waiting: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        rest = batch
+        while count + rest.num_rows >= row_group_rows:
+            taken = row_group_rows - count
+            yield pa.Table.from_batches([*waiting, rest.slice(0, taken)])
+            waiting, count, rest = [], 0, rest.slice(taken)
+        if rest.num_rows:
+            waiting.append(rest)
+            count += rest.num_rows
+    if count:
+        yield pa.Table.from_batches(waiting)
 
 
 def columns_key(schema: pa.Schema) -> bytes:

@@ -9,7 +9,7 @@ Design: docs/adr/0011-removed-rows-by-number.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import msgspec
 import pyarrow as pa
@@ -22,7 +22,7 @@ from lazydelta.sidecar.damage import damaged
 from lazydelta.sidecar.layout import SidecarLayout
 from lazydelta.sidecar.manifest import FORMAT, Binding, Part, RowGroup
 from lazydelta.sidecar.names import Tier, part_name
-from lazydelta.sidecar.part_encoding import NAN_KEY, footer_length, open_writer
+from lazydelta.sidecar.part_encoding import NAN_KEY, footer_length, open_writer, row_groups_of
 from lazydelta.sidecar.zones import OrderRange, ZoneGatherer
 from lazydelta.storage import Storage
 
@@ -96,7 +96,7 @@ def write_part(
         for sink, names in zip(sinks, tiers.values(), strict=True)
     ]
     total_bytes = 0
-    for rows in _row_groups(batches, config.row_group_rows):
+    for rows in row_groups_of(batches, config.row_group_rows):
         zones.add(rows)
         total_bytes += pc.sum(rows.column("size"), min_count=0).as_py()
         for writer, names in zip(writers, tiers.values(), strict=True):
@@ -206,23 +206,6 @@ def _tiers(layout: SidecarLayout, *, is_tiered: bool) -> dict[Tier | None, list[
 
 def _selected(schema: pa.Schema, names: list[str]) -> pa.Schema:
     return pa.schema([schema.field(name) for name in names])
-
-
-def _row_groups(batches: Iterable[pa.RecordBatch], row_group_rows: int) -> Iterator[pa.Table]:
-    """The rows again, in tables of exactly that many rows; the last one may have fewer."""
-    waiting: list[pa.RecordBatch] = []
-    count = 0
-    for batch in batches:
-        rest = batch
-        while count + rest.num_rows >= row_group_rows:
-            taken = row_group_rows - count
-            yield pa.Table.from_batches([*waiting, rest.slice(0, taken)])
-            waiting, count, rest = [], 0, rest.slice(taken)
-        if rest.num_rows:
-            waiting.append(rest)
-            count += rest.num_rows
-    if count:
-        yield pa.Table.from_batches(waiting)
 
 
 def _groups_within(rows: pa.Table, layout: SidecarLayout, config: SidecarConfig) -> int:

@@ -1,0 +1,171 @@
+"""What binds a sidecar to one log: restored, copied and rewritten logs are told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from lazydelta import limits
+from lazydelta.log.segment import LogSegment, find_segment
+from lazydelta.protocol.actions import Metadata, Protocol
+from lazydelta.sidecar.binding import make_binding, mismatch
+from lazydelta.sidecar.folder import assemble
+from lazydelta.sidecar.manifest import Manifest
+from lazydelta.storage import ObjectInfo, Storage
+from tests.support.table_builder import TableBuilder
+from tests.unit.sidecar.samples import BUILD, layout_for, storage_at
+
+Files = Callable[[ObjectInfo], ObjectInfo]
+BIG_COMMIT = {"commit_info": {"operation": "WRITE", "note": "x" * 3 * limits.BINDING_HEAD_BYTES}}
+
+
+def table(folder: Path, **commit: Any) -> TableBuilder:
+    return TableBuilder(folder).commit(adds=["a"]).commit(adds=["b"], **commit).checkpoint().crc()
+
+
+def segment_of(storage: Storage, etags: Files = lambda info: info) -> LogSegment:
+    """The segment, with each file's listing as `etags` has it."""
+    segment = find_segment(storage)
+    assert segment.checkpoint is not None
+    assert segment.checkpoint_commit is not None
+
+    def relisted(file: Any) -> Any:
+        return msgspec.structs.replace(file, info=etags(file.info))
+
+    files = tuple(relisted(file) for file in segment.checkpoint.files)
+    return msgspec.structs.replace(
+        segment,
+        checkpoint=msgspec.structs.replace(segment.checkpoint, files=files),
+        checkpoint_commit=relisted(segment.checkpoint_commit),
+    )
+
+
+def with_etag(info: ObjectInfo) -> ObjectInfo:
+    return msgspec.structs.replace(info, etag=f"e{info.size_bytes}")
+
+
+def manifest_of(storage: Storage, segment: LogSegment, *, has_commit: bool = True) -> Manifest:
+    assert segment.checkpoint is not None
+    commit = segment.checkpoint_commit if has_commit else None
+    binding = make_binding(storage, segment.checkpoint, commit, num_files=2, total_bytes=2000)
+    empty = msgspec.structs.replace(binding, num_files=0)
+    manifest = assemble(
+        version=1,
+        build=BUILD,
+        layout=layout_for({"v": "long"}),
+        parts=[],
+        protocol=Protocol(min_reader_version=1),
+        metadata=Metadata(id="t"),
+        binding=empty,
+    )
+    return msgspec.structs.replace(manifest, binding=binding)
+
+
+def reason(storage: Storage, manifest: Manifest, segment: LogSegment, **more: Any) -> str | None:
+    given = {
+        "checkpoint": segment.checkpoint,
+        "commit": segment.checkpoint_commit,
+        "crc": segment.crcs[0] if segment.crcs else None,
+        "table_id": "t",
+    }
+    return mismatch(storage, manifest, **(given | more))
+
+
+def test_a_sidecar_belongs_to_the_log_it_was_built_from(tmp_path: Path) -> None:
+    table(tmp_path)
+    storage = storage_at(tmp_path)
+    segment = segment_of(storage)
+    manifest = manifest_of(storage, segment)
+    assert manifest.binding.commit is not None
+    assert manifest.binding.commit.name == f"{1:020}.json"
+    assert manifest.binding.checkpoint[0].name == f"{1:020}.checkpoint.parquet"
+    assert reason(storage, manifest, segment) is None
+
+
+def test_of_a_commit_only_the_first_64_kib_are_read_and_with_equal_etags_nothing(tmp_path: Path) -> None:
+    table(tmp_path, **BIG_COMMIT)
+    storage = storage_at(tmp_path)
+    segment = segment_of(storage)
+    manifest = manifest_of(storage, segment)
+    before = storage.counters.snapshot()
+    assert reason(storage, manifest, segment) is None
+    after = storage.counters.snapshot()
+    assert after.bytes_read - before.bytes_read == limits.BINDING_HEAD_BYTES
+    tagged = segment_of(storage, with_etag)
+    manifest = manifest_of(storage, tagged)
+    before = storage.counters.snapshot()
+    assert reason(storage, manifest, tagged) is None
+    assert storage.counters.snapshot().bytes_read == before.bytes_read
+
+
+def test_a_commit_of_another_size_or_content_is_another_log(tmp_path: Path) -> None:
+    builder = table(tmp_path)
+    storage = storage_at(tmp_path)
+    manifest = manifest_of(storage, segment_of(storage))
+    commit = builder.log / f"{1:020}.json"
+    body = commit.read_text()
+    commit.write_text(body.replace('"b"', '"c"'))
+    assert "not the commit" in str(reason(storage, manifest, segment_of(storage)))
+    commit.write_text(body + "\n")
+    assert "not the commit" in str(reason(storage, manifest, segment_of(storage)))
+
+
+def test_a_copied_log_has_other_etags_and_the_same_bytes(tmp_path: Path) -> None:
+    table(tmp_path)
+    storage = storage_at(tmp_path)
+    manifest = manifest_of(storage, segment_of(storage, with_etag))
+    copied = segment_of(storage, lambda info: msgspec.structs.replace(info, etag="other"))
+    assert reason(storage, manifest, copied) is None
+
+
+def test_another_tables_sidecar_is_refused_by_its_id(tmp_path: Path) -> None:
+    table(tmp_path)
+    storage = storage_at(tmp_path)
+    segment = segment_of(storage)
+    assert "table t" in str(reason(storage, manifest_of(storage, segment), segment, table_id="u"))
+
+
+@pytest.mark.parametrize("etags", [with_etag, lambda info: info])
+def test_where_the_commit_was_cleaned_up_the_checkpoint_must_prove_it(tmp_path: Path, etags: Files) -> None:
+    builder = table(tmp_path)
+    storage = storage_at(tmp_path)
+    segment = segment_of(storage, etags)
+    for has_commit in (True, False):
+        manifest = manifest_of(storage, segment, has_commit=has_commit)
+        assert reason(storage, manifest, segment, commit=None) is None
+        assert "gone" in str(reason(storage, manifest, segment, commit=None, checkpoint=None))
+    checkpoint = builder.log_file("*.checkpoint.parquet")
+    body = checkpoint.read_bytes()
+    checkpoint.write_bytes(body[:100] + b"\0" + body[101:])
+    changed = segment_of(storage, lambda info: msgspec.structs.replace(etags(info), etag=None))
+    assert "gone" in str(reason(storage, manifest, changed, commit=None))
+
+
+def test_a_rewritten_checkpoint_is_fine_where_the_crc_has_the_same_counts(tmp_path: Path) -> None:
+    builder = table(tmp_path)
+    storage = storage_at(tmp_path)
+    manifest = manifest_of(storage, segment_of(storage))
+    whole = builder.log_file("*.checkpoint.parquet")
+    whole.rename(builder.log / f"{1:020}.checkpoint.0000000001.0000000001.parquet")
+    segment = segment_of(storage)
+    assert reason(storage, manifest, segment) is None
+    assert "not those" in str(reason(storage, manifest, segment, crc=None))
+    builder.crc(numFiles=3)
+    assert "counts" in str(reason(storage, manifest, segment_of(storage)))
+    builder.crc(numFiles=None)
+    assert "not those" in str(reason(storage, manifest, segment_of(storage)))
+    (builder.log / f"{1:020}.crc").write_text("{")
+    assert "not those" in str(reason(storage, manifest, segment_of(storage)))
+
+
+def test_a_commit_that_vanished_since_the_listing_proves_nothing(tmp_path: Path) -> None:
+    builder = table(tmp_path)
+    storage = storage_at(tmp_path)
+    segment = segment_of(storage)
+    manifest = manifest_of(storage, segment)
+    builder.delete_commit(1)
+    assert "not the commit" in str(reason(storage, manifest, segment))
