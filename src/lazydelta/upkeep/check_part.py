@@ -15,8 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from lazydelta.protocol.actions import Metadata
+from lazydelta.protocol.schema import StructType
 from lazydelta.protocol.value_text import values_from_text
-from lazydelta.sidecar.layout import field_kind, field_path
+from lazydelta.sidecar.damage import damaged
+from lazydelta.sidecar.layout import field_kind, field_path, layout_of
 from lazydelta.sidecar.manifest import Part, RowGroup, ZoneBounds
 from lazydelta.sidecar.names import parse_name
 from lazydelta.sidecar.part_reader import PartReader
@@ -24,6 +27,8 @@ from lazydelta.sidecar.part_writer import PartFacts, row_group_span
 from lazydelta.upkeep.findings import Findings
 
 _SIDES = ("min", "max")
+_KINDS = ("min", "max", "null_count", "partition", "raw_partition")
+_FIXED: pa.Schema = layout_of(Metadata(), StructType(()), stats_paths=(), time_column=None).schema
 
 
 class _Span(msgspec.Struct):
@@ -52,10 +57,10 @@ class PartCheck:
     ) -> None:
         self._reader = reader
         self._part: Part = reader.part
-        self._row_groups = {group.index - row_groups[0].index: group for group in row_groups}
+        self._row_groups = dict(enumerate(row_groups[: reader.part.num_row_groups]))
         self._order_type = order_type
         self._findings = findings
-        self._schema = reader.schema
+        self._schema = _checked_schema(reader)
         self._roles = {(field_kind(f), field_path(f)): f.name for f in self._schema}
         self._order, self._order_max = self._order_columns(reader.facts)
         self._spans = {name: _Span() for name in self._schema.names}
@@ -259,8 +264,24 @@ def row_groups_of(reader: PartReader) -> Iterator[tuple[int, pa.Table, pa.Table]
     for group in reader.row_groups():
         batches = list(reader.batches(row_groups=[group.index], live_only=False))
         rows = pa.Table.from_batches(batches, reader.schema)
+        if rows.num_rows != group.num_rows:
+            where = f"{reader.part.file}, row group {group.index}"
+            raise damaged(f"a row group has {rows.num_rows:,} rows instead of {group.num_rows:,}", where)
         mask = live[group.first_row : group.first_row + group.num_rows]
         yield group.index, rows, rows if mask.all() else rows.filter(pa.array(mask))
+
+
+def _checked_schema(reader: PartReader) -> pa.Schema:
+    """The part's columns: the fixed ones as they must be, the others each with what it stands for."""
+    schema = reader.schema
+    for fixed in _FIXED:
+        at = schema.get_field_index(fixed.name)
+        if at < 0 or not schema.field(at).type.equals(fixed.type):
+            raise damaged(f"a part has no column {fixed.name} of type {fixed.type}", reader.part.file)
+    unknown = [f.name for f in schema if f.name not in _FIXED.names and field_kind(f) not in _KINDS]
+    if unknown:
+        raise damaged(f"the column {unknown[0]} of a part stands for nothing", reader.part.file)
+    return schema
 
 
 def _bound_problem(text: str | None, type_name: str | None, found: pa.Scalar, side: str) -> str | None:
@@ -284,22 +305,15 @@ def _statistics_problem(told: pq.Statistics, column: pa.ChunkedArray) -> str | N
     if told.has_null_count and told.null_count != column.null_count:
         return f"{column.null_count} nulls, not {told.null_count}"
     extremes = pc.min_max(column)
-    if not told.has_min_max or not extremes["min"].is_valid or pa.types.is_floating(column.type):
-        return None if not pa.types.is_floating(column.type) else _float_problem(told, extremes)
+    if not told.has_min_max or not extremes["min"].is_valid:
+        return None
     try:
         low, high = (pa.scalar(getattr(told, side), column.type) for side in _SIDES)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError):
-        return None  # a value that Python has no form for
+        return "its bounds cannot be read"
     if pc.greater(low, extremes["min"]).as_py() or pc.less(high, extremes["max"]).as_py():
         return "its bounds do not hold"
     return None
-
-
-def _float_problem(told: pq.Statistics, extremes: pa.StructScalar) -> str | None:
-    if not told.has_min_max:
-        return None
-    low, high = (extremes[side].as_py() for side in _SIDES)
-    return "its bounds do not hold" if told.min > low or told.max < high else None
 
 
 def _ascends(order: pa.Array | None, paths: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

@@ -8,12 +8,13 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 NAMED_MAX = 20
+KINDS = ("manifest", "part", "row group", "delta", "missing", "extra", "twice", "differs")
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that is not as it should be."""
 
-    kind: str  # "manifest", "part", "row group", "missing", "extra", "twice", "differs" or "delta"
+    kind: str  # one of KINDS
     path: str  # of the data file as the log spells it, or of the sidecar's own file
     what: str
 
@@ -45,7 +46,11 @@ class Findings:
             self._named.append(Difference(kind=kind, path=path, what=what))
 
     def named(self) -> Iterator[Difference]:
-        """The first differences: those of the sidecar's own files before those of data files."""
-        about_files = {"missing", "extra", "twice", "differs"}
-        ordered = sorted(self._named, key=lambda found: found.kind in about_files)
-        yield from ordered[: self._named_max]
+        """The first differences, some of every kind; those of the sidecar's own files come first."""
+        in_turn: list[tuple[int, Difference]] = []
+        met: Counter[str] = Counter()
+        for found in self._named:
+            in_turn.append((met[found.kind], found))
+            met[found.kind] += 1
+        chosen = sorted(in_turn, key=lambda item: item[0])[: self._named_max]
+        yield from sorted((found for _, found in chosen), key=lambda found: KINDS.index(found.kind))

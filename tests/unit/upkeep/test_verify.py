@@ -1,0 +1,471 @@
+"""A sidecar that is right passes; whatever is damaged, on disk and for real, is found and named."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lazydelta.errors import CorruptLogError, TableNotFoundError, VersionNotFoundError
+from lazydelta.sidecar.config import SidecarConfig
+from lazydelta.upkeep.build import build_sidecar
+from lazydelta.upkeep.findings import Difference
+from lazydelta.upkeep.verify import VerifyReport, verify_sidecar
+from tests.support.actions import add, inline_dv, metadata, relative_dv, stats
+from tests.support.sidecar_damage import (
+    CONFIG,
+    edit_manifest,
+    lazy_folder,
+    numbered_file,
+    numbered_files,
+    only,
+    rewrite_part,
+    storage_of,
+    with_value,
+)
+from tests.support.table_builder import TableBuilder
+
+
+def build(table: TableBuilder, **options: Any) -> None:
+    build_sidecar(storage_of(table), config=CONFIG, **options)
+
+
+def verify(table: TableBuilder, version: int | None = None, config: SidecarConfig = CONFIG) -> VerifyReport:
+    report = verify_sidecar(storage_of(table), config=config, version=version)
+    assert report.is_ok is (report.differences_total == 0) is not report.differences
+    return report
+
+
+def differences(table: TableBuilder) -> list[Difference]:
+    return list(verify(table).differences)
+
+
+def kinds(table: TableBuilder) -> set[str]:
+    return {found.kind for found in differences(table)}
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> TableBuilder:
+    """Forty files in a checkpoint with its sidecar of five row groups."""
+    builder = TableBuilder(tmp_path / "table").commit(adds=numbered_files(range(40))).checkpoint()
+    build(builder)
+    return builder
+
+
+# --- what is right -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["v1", "v1-multipart", "v2-parquet", "v2-json", "classic-named-v2"])
+@pytest.mark.parametrize("form", ["json", "parsed", "both", "none"])
+def test_a_sidecar_of_any_checkpoint_passes(tmp_path: Path, kind: str, form: str) -> None:
+    files = [
+        *numbered_files(range(30)),
+        numbered_file(30, deletion_vector=inline_dv()),
+        numbered_file(31, deletion_vector=relative_dv(offset=0)),
+        numbered_file(32, tags={"a": "b", "c": "d"}, clusteringProvider="liquid"),
+        numbered_file(33, partition={"date": None}),
+        add("spaced%20name", stats=None),
+        add("broken-stats", stats="{this is not JSON"),
+    ]
+    table = TableBuilder(tmp_path, row_tracking=True).commit(adds=files).checkpoint(kind, stats=form)
+    build(table)
+    report = verify(table)
+    assert report.differences == ()
+    assert (report.files_checked, report.rows_checked, report.parts_checked) == (36, 36, 1)
+    assert report.row_groups_checked == 5
+
+
+@pytest.mark.parametrize("column_mapping", [None, "name"])
+def test_a_sidecar_that_references_older_parts_passes(tmp_path: Path, column_mapping: str | None) -> None:
+    table = TableBuilder(tmp_path, column_mapping=column_mapping).commit(adds=numbered_files(range(100)))
+    table.checkpoint(stats="both")
+    build(table)
+    for step in range(3):
+        added = numbered_files(range(100 + 5 * step, 105 + 5 * step))
+        table.commit(adds=added, removes=[f"part-{step:05}.parquet", f"part-{50 + step:05}.parquet"])
+        table.commit(adds=[numbered_file(60 + step, size=77)])  # added again with another size
+        table.checkpoint(stats="both")
+        build(table)
+    report = verify(table)
+    assert report.differences == ()
+    assert report.files_checked == report.rows_checked == 109
+    assert report.parts_checked > 1
+    assert [verify(table, version).is_ok for version in (0, 2, 4)] == [True] * 3
+
+
+def test_an_empty_table_passes(tmp_path: Path) -> None:
+    table = TableBuilder(tmp_path).commit().checkpoint()
+    build(table)
+    report = verify(table)
+    assert (report.is_ok, report.files_checked, report.parts_checked) == (True, 0, 0)
+
+
+def test_a_part_from_before_a_new_column_passes_and_its_lack_is_no_difference(tmp_path: Path) -> None:
+    columns = {"value": "double", "date": "date"}
+    table = TableBuilder(tmp_path, schema=columns)
+    first = [add(f"a{n}", stats=stats(1, low={"value": n}, high={"value": n})) for n in range(20)]
+    table.commit(adds=first).checkpoint()
+    build(table)
+    wider = {**columns, "extra": "long"}
+    told = stats(1, low={"value": 1, "extra": 5}, high={"value": 1, "extra": 6})
+    table.commit(adds=[add("b", stats=told)], metadata=metadata(wider)).checkpoint()
+    build(table)
+    report = verify(table)
+    assert report.differences == ()
+    assert report.parts_checked == 2
+
+
+def test_the_version_is_replayed_where_its_checkpoint_is_gone(table: TableBuilder) -> None:
+    only_checkpoint = table.log_file("*.checkpoint.parquet")
+    only_checkpoint.unlink()
+    table.without_hint().crc()
+    report = verify(table)
+    assert report.differences == ()
+    assert report.files_checked == 40
+
+
+def test_nothing_is_written_by_a_verification(table: TableBuilder) -> None:
+    before = {path: path.stat().st_mtime_ns for path in table.path.rglob("*")}
+    verify(table)
+    assert {path: path.stat().st_mtime_ns for path in table.path.rglob("*")} == before
+
+
+def test_many_files_are_compared_on_disk_within_the_memory_given(tmp_path: Path) -> None:
+    files = [add(f"part-{n:06}", stats=stats(n, low={"count": n}, high={"count": n})) for n in range(70_000)]
+    table = TableBuilder(tmp_path / "t").commit(adds=files).checkpoint()
+    config = SidecarConfig(sort_memory_bytes=1 << 20)
+    build_sidecar(storage_of(table), config=config)
+    report = verify(table, config=config)
+    assert report.differences == ()
+    assert report.files_checked == 70_000
+    rewrite_part(table, with_value("min.count", 60_000, 1))
+    [found] = verify(table, config=config).differences
+    assert (found.kind, found.path) == ("differs", "part-060000")
+
+
+# --- parts ---------------------------------------------------------------------
+
+
+def test_a_missing_part_is_named(table: TableBuilder) -> None:
+    part = only(table, "*.parquet")
+    part.unlink()
+    found = differences(table)
+    assert any(f.kind == "manifest" and part.name in f.what and "missing" in f.what for f in found)
+    assert any(f.kind == "part" and f.path == part.name for f in found)
+
+
+@pytest.mark.parametrize("keep_bytes", [0, 3, 1000, -1])
+def test_a_truncated_part_is_named(table: TableBuilder, keep_bytes: int) -> None:
+    part = only(table, "*.parquet")
+    part.write_bytes(part.read_bytes()[:keep_bytes])
+    found = differences(table)
+    assert any(f.kind == "manifest" and part.name in f.what and "bytes, not" in f.what for f in found)
+
+
+def test_a_flipped_bit_is_found_wherever_it_changes_a_row(table: TableBuilder) -> None:
+    part = only(table, "*.parquet")
+    body, rows, harmless = part.read_bytes(), pq.read_table(only(table, "*.parquet")), 0
+    footer_start = len(body) - 8 - int.from_bytes(body[-8:-4], "little")
+    for at in range(4, footer_start, footer_start // 60):
+        part.write_bytes(body[:at] + bytes([body[at] ^ 0x10]) + body[at + 1 :])
+        if not kinds(table) & {"part", "differs", "row group"}:
+            assert pq.read_table(part).equals(rows), f"byte {at}"
+            harmless += 1  # in a header of a page, in what nobody reads
+    assert harmless < 40
+    part.write_bytes(body)
+    assert verify(table).is_ok
+
+
+def test_a_flipped_bit_in_the_footer_is_damage_or_harmless_and_never_a_crash(table: TableBuilder) -> None:
+    part = only(table, "*.parquet")
+    body = part.read_bytes()
+    footer_start = len(body) - 8 - int.from_bytes(body[-8:-4], "little")
+    found = 0
+    for at in range(footer_start, len(body), (len(body) - footer_start) // 70):
+        part.write_bytes(body[:at] + bytes([body[at] ^ 0x04]) + body[at + 1 :])
+        found += not verify(table).is_ok
+    assert found > 35
+
+
+def test_a_part_that_is_another_parquet_file_is_named(table: TableBuilder, tmp_path: Path) -> None:
+    other = TableBuilder(tmp_path / "other").commit(adds=numbered_files(range(100, 140))).checkpoint()
+    build(other)
+    part = only(table, "*.parquet")
+    shutil.copy(only(other, "*.parquet"), part)
+    size = part.stat().st_size
+    edit_manifest(table, lambda m: m["parts"][0].update(size_bytes=size))
+    assert {"part", "missing", "extra"} <= kinds(table)
+
+
+def test_a_wrong_row_count_is_named(table: TableBuilder) -> None:
+    def change(manifest: Any) -> None:
+        manifest["num_files"] += 1
+        manifest["parts"][0]["num_rows"] += 1
+
+    edit_manifest(table, change)
+    found = differences(table)
+    assert any(f.kind == "part" and "rows" in f.what for f in found)
+    assert any(f.kind == "manifest" and "41 files, the log has 40" in f.what for f in found)
+
+
+# --- rows ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("size", 1),
+        ("modification_time", 1),
+        ("num_records", 1),
+        ("tight_bounds", True),
+        ("min.value", -1.0),
+        ("max.count", 10**6),
+        ("null_count.count", 7),
+        ("min.device_id", "a"),
+        ("raw.date", "2026-02-1"),
+        ("tags", [("x", "y")]),
+        ("base_row_id", 1),
+        ("default_row_commit_version", 1),
+        ("clustering_provider", "liquid"),
+        ("dv.cardinality", 1),
+    ],
+)
+def test_a_changed_value_is_named_with_its_file_and_column(
+    table: TableBuilder, column: str, value: object
+) -> None:
+    part = rewrite_part(table, with_value(column, 11, value))
+    found = [f for f in differences(table) if f.kind == "differs"]
+    assert len(found) == 1
+    path = pq.read_table(lazy_folder(table) / part, columns=["path"])["path"][11].as_py()
+    assert found[0].path == path
+    assert f"in {part}: {column} is " in found[0].what
+
+
+def test_a_changed_deletion_vector_is_another_file(table: TableBuilder) -> None:
+    rewrite_part(table, with_value("dv.storageType", 11, "u"))
+    assert {"missing", "extra"} <= kinds(table)
+
+
+def test_a_file_that_is_missing_extra_or_there_twice_is_named(table: TableBuilder) -> None:
+    rewrite_part(table, with_value("path", 3, "part-99999.parquet"))
+    found = {(f.kind, f.path) for f in differences(table)}
+    assert ("extra", "part-99999.parquet") in found
+    assert {path for kind, path in found if kind == "missing"} == {"part-00021.parquet"}
+
+
+def test_a_file_that_is_there_twice_is_named(table: TableBuilder) -> None:
+    rewrite_part(table, with_value("path", 3, "part-00000.parquet"))
+    found = {(f.kind, f.path) for f in differences(table)}
+    assert ("twice", "part-00000.parquet") in found
+    assert ("missing", "part-00021.parquet") in found
+
+
+def test_a_row_that_is_wrongly_taken_for_removed_is_missing(table: TableBuilder) -> None:
+    def change(manifest: Any) -> None:
+        manifest["parts"][0]["removed"] = [0, 2]
+        manifest["num_files"] -= 2
+
+    edit_manifest(table, change)
+    report = verify(table)
+    assert report.differences_by_kind["missing"] == 2
+    assert {f.path for f in report.differences if f.kind == "missing"} == {
+        "part-00000.parquet",
+        "part-00020.parquet",
+    }
+
+
+def test_a_removed_row_that_is_forgotten_is_extra(tmp_path: Path) -> None:
+    table = TableBuilder(tmp_path).commit(adds=numbered_files(range(200))).checkpoint()
+    build(table)
+    table.commit(removes=["part-00007.parquet"]).checkpoint()
+    build(table)
+
+    def change(manifest: Any) -> None:
+        [entry] = [part for part in manifest["parts"] if part.get("removed")]
+        entry["removed"] = []
+        manifest["num_files"] += 1
+
+    edit_manifest(table, change, version=1)
+    assert ("extra", "part-00007.parquet") in {(f.kind, f.path) for f in differences(table)}
+
+
+def test_every_difference_is_counted_and_only_the_first_are_named(tmp_path: Path) -> None:
+    table = TableBuilder(tmp_path).commit(adds=numbered_files(range(100))).checkpoint()
+    build(table)
+    rewrite_part(table, lambda rows: rows.set_column(1, rows.schema.field(1), pa.array([5] * rows.num_rows)))
+    report = verify(table)
+    assert report.differences_by_kind["differs"] == 100
+    assert len(report.differences) == 20
+    assert report.differences_total >= 100
+
+
+# --- the manifest --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "words"),
+    [
+        (lambda m: m["parts"][0].update(order_min="2026-02-02"), "part", "order_min is '2026-02-02', but"),
+        (lambda m: m["parts"][0].update(order_max="2026-02-19"), "part", "order_max is '2026-02-19', but"),
+        (lambda m: m["parts"][0].update(order_nulls=1), "part", "order_nulls is 1"),
+        (lambda m: m["parts"][0].update(order_min="nonsense"), "part", "which is no date"),
+        (lambda m: m["parts"][0].update(total_bytes=1), "part", "live files have"),
+        (lambda m: m["parts"][0].update(footer_bytes=1), "part", "footer length"),
+        (lambda m: m["parts"][0].update(build="0" * 16), "part", "its build is"),
+        (lambda m: m["parts"][0].update(schema_hash="x"), "part", "schema hash"),
+        (
+            lambda m: m["row_groups"][2].update(event_hour_min="2026-02-20"),
+            "row group",
+            "row group 2 event_hour_min",
+        ),
+        (
+            lambda m: m["row_groups"][2].update(event_hour_max="2026-02-01"),
+            "row group",
+            "row group 2 event_hour_max",
+        ),
+        (
+            lambda m: m["row_groups"][2].update(event_hour_nulls=3),
+            "row group",
+            "row group 2 has 0 rows without",
+        ),
+        (lambda m: m["row_groups"][1].update(byte_offset=9), "row group", "row group 1 lies in"),
+        (lambda m: m["row_groups"][1].update(byte_length=9), "row group", "row group 1 lies in"),
+        (lambda m: m["row_groups"][1].update(num_rows=9), "row group", "row group 1 has 8 rows"),
+        (lambda m: m["row_groups"].reverse(), "manifest", "row groups are not those"),
+        (lambda m: m.update(num_row_groups=9, row_groups=[]), "manifest", "num_row_groups is 9"),
+        (lambda m: m.update(num_files=39), "manifest", "number of files"),
+        (lambda m: m.update(sidecar_size_bytes=1), "manifest", "sidecar_size_bytes is 1"),
+        (lambda m: m.update(sidecar_file="v.parquet"), "manifest", "sidecar_file"),
+        (lambda m: m.update(table_id="other"), "manifest", "it is of the table other"),
+        (lambda m: m["protocol"].update(minReaderVersion=1), "manifest", "its protocol is not"),
+        (lambda m: m["metadata"].update(partitionColumns=[]), "manifest", "its metadata is not"),
+        (lambda m: m["binding"].update(num_files=1), "manifest", "it is bound to 1 files"),
+        (lambda m: m["binding"].update(total_bytes=1), "manifest", "of 1 bytes"),
+        (lambda m: m["binding"]["commit"].update(head_sha256="0"), "manifest", "does not belong to this log"),
+        (lambda m: m.update(version=1), "manifest", "it says version 1"),
+        (lambda m: m.update(format=2), "manifest", "format 2"),
+        (lambda m: m.pop("parts"), "manifest", "cannot be read"),
+        (lambda m: m["parts"][0].update(removed=[9, 1, 8, 1, 0, -2]), "manifest", "removed rows"),
+    ],
+)
+def test_a_wrong_word_of_the_manifest_is_named(
+    table: TableBuilder, change: Callable[[Any], object], kind: str, words: str
+) -> None:
+    edit_manifest(table, change)
+    found = differences(table)
+    assert any(f.kind == kind and words in f.what for f in found), found
+
+
+@pytest.mark.parametrize(
+    ("column", "update", "words"),
+    [
+        ("value", {"min": "0.5"}, "the least value is '0.5', but a row has 0.0"),
+        ("value", {"max": "20"}, "the greatest value is '20', but a row has 20.5"),
+        ("device_id", {"min": "d0001"}, "the least device_id"),
+        ("count", {"rows_without_min": 1}, "0 rows have no least count, the manifest counts 1"),
+        ("count", {"rows_without_max": 1}, "0 rows have no greatest count"),
+        ("ts", {"rows_without_min": 0}, "40 rows have no least ts"),
+        ("date", {"min": "2026-02-02"}, "the least date"),
+        ("nothing", {"path": ["nothing"]}, "no column for"),
+    ],
+)
+def test_a_wrong_zone_map_is_named(
+    table: TableBuilder, column: str, update: dict[str, Any], words: str
+) -> None:
+    def change(manifest: Any) -> None:
+        bounds = manifest["parts"][0]["bounds"]
+        [entry] = [b for b in bounds if b["path"] == [column]] or bounds[:1]
+        entry.update(update)
+
+    edit_manifest(table, change)
+    found = differences(table)
+    assert any(f.kind == "part" and words in f.what for f in found), found
+
+
+def test_a_wider_bound_is_no_difference(table: TableBuilder) -> None:
+    edit_manifest(table, lambda m: m["parts"][0].update(order_min="2026-01-01", order_max="2027-01-01"))
+    assert verify(table).is_ok
+
+
+def test_rows_out_of_order_are_named(table: TableBuilder) -> None:
+    rewrite_part(table, lambda rows: rows.take(pa.array([1, 0, *range(2, 40)])))
+    assert any(f.kind == "row group" and "not sorted" in f.what for f in differences(table))
+
+
+def test_a_manifest_that_is_no_json_is_named(table: TableBuilder) -> None:
+    only(table, "*.manifest.json").write_bytes(b"\x00 torn")
+    [found] = differences(table)
+    assert (found.kind, found.path) == ("manifest", "v00000000000000000000.manifest.json")
+
+
+# --- another log ---------------------------------------------------------------
+
+
+def test_a_sidecar_of_another_log_is_named(table: TableBuilder, tmp_path: Path) -> None:
+    other = TableBuilder(tmp_path / "other").commit(adds=numbered_files(range(1, 41))).checkpoint()
+    shutil.copytree(lazy_folder(table), lazy_folder(other))
+    found = differences(other)
+    assert any(f.kind == "manifest" and "does not belong to this log" in f.what for f in found)
+    assert {"missing", "extra"} <= {f.kind for f in found}
+
+
+def test_a_sidecar_newer_than_the_log_is_named(tmp_path: Path) -> None:
+    table = TableBuilder(tmp_path / "t").commit(adds=numbered_files(range(5))).checkpoint()
+    table.commit(adds=numbered_files(range(5, 9))).checkpoint()
+    build(table)
+    for path in table.log.glob(f"{1:020}*"):
+        path.unlink()
+    found = differences(table.without_hint())
+    assert any("the log does not hold its version" in f.what for f in found)
+
+
+# --- requests ------------------------------------------------------------------
+
+
+def test_no_table_is_told(tmp_path: Path) -> None:
+    with pytest.raises(TableNotFoundError):
+        verify_sidecar(storage_of(tmp_path / "nothing"), config=CONFIG)
+
+
+def test_a_table_without_a_sidecar_is_told_how_to_get_one(tmp_path: Path) -> None:
+    table = TableBuilder(tmp_path).commit(adds=["a"]).checkpoint()
+    with pytest.raises(VersionNotFoundError, match="sidecar build"):
+        verify(table)
+
+
+def test_a_version_without_a_sidecar_is_told_which_have_one(table: TableBuilder) -> None:
+    table.commit(adds=["x"])
+    with pytest.raises(VersionNotFoundError, match="of the versions 0"):
+        verify(table, 1)
+
+
+def test_the_verdict_is_an_error_with_exit_code_5_that_names_the_way_out(table: TableBuilder) -> None:
+    rewrite_part(table, with_value("size", 11, 1))
+    error = verify(table).error()
+    assert isinstance(error, CorruptLogError)
+    assert error.exit_code == 5
+    assert "1 differs" in error.what
+    assert "sidecar build --full" in error.fix
+
+
+def test_building_in_full_mends_what_verify_found(table: TableBuilder) -> None:
+    rewrite_part(table, with_value("size", 11, 1))
+    assert not verify(table).is_ok
+    build(table, full=True)
+    assert verify(table).is_ok
+
+
+def test_the_report_is_plain_json(table: TableBuilder) -> None:
+    rewrite_part(table, with_value("size", 11, 1))
+    report = json.loads(msgspec.json.encode(verify(table)))
+    assert report["is_ok"] is False
+    assert report["differences"][0].keys() == {"kind", "path", "what"}
+    assert os.fspath(table.path) in report["table"]
