@@ -56,7 +56,7 @@ class IngestConfig(msgspec.Struct, frozen=True, kw_only=True):
     run_id: str | None = None  # of a batch run: the same one again makes no commit
     # --- streaming
     checkpoint_location: str | None = None
-    trigger: Literal["available-now", "continuous"] = "available-now"
+    stream: Literal["available-now", "continuous"] | None = None  # None: one batch
     trigger_interval: str | None = None  # of the continuous mode: "10 seconds"
     # --- after the commit
     write_sidecar: bool = True

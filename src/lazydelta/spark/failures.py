@@ -75,7 +75,15 @@ def explain(problem: BaseException, doing: str, where: str) -> LazyDeltaError:
         if found:
             line = next(line for line in causes if re.search(pattern, line))
             return branch(f"{doing} failed: {_first_line(line)}", where, fix)
-    return LazyDeltaError(f"{doing} failed: {_first_line(causes[-1])}", where, _OTHERWISE)
+    branch = InvalidRequestError if _is_refusal(problem) else LazyDeltaError
+    return branch(f"{doing} failed: {_first_line(causes[-1])}", where, _OTHERWISE)
+
+
+def _is_refusal(problem: BaseException) -> bool:
+    """Whether Spark refused the request itself, before it ran."""
+    from pyspark.errors import AnalysisException, ParseException
+
+    return isinstance(problem, AnalysisException | ParseException)
 
 
 def _messages(problem: BaseException) -> list[str]:

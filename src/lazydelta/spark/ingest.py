@@ -23,9 +23,10 @@ from lazydelta.spark.known_schema import PROPERTY as SCHEMA_PROPERTY
 from lazydelta.spark.known_schema import conformed, kept_schema, reconciled
 from lazydelta.spark.layout_check import prepare_target
 from lazydelta.spark.progress import Progress, silent
+from lazydelta.spark.record_columns import INTERNAL, RAW_TEXT, REASON, quoted
 from lazydelta.spark.rejects import check_rejects, write_rejects
 from lazydelta.spark.row_size import measured_row_bytes
-from lazydelta.spark.source import INTERNAL, RAW_TEXT, REASON, rows_of
+from lazydelta.spark.source import rows_of
 from lazydelta.spark.time_column import DatedFrame, column_of, with_period
 
 if TYPE_CHECKING:
@@ -65,6 +66,9 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
     by_reason: dict[str, int]
 
 
+_NOTHING = Counts(by_period={}, by_reason={})
+
+
 def write_batch(
     spark: SparkSession,
     frame: DataFrame,
@@ -78,7 +82,10 @@ def write_batch(
     mark = f"lazydelta {uuid.uuid4().hex}"
     with explained("the batch", config.target):
         progress("reading", source=config.source, batch_id=batch_id)
-        dated, source_schema = _dated(spark, frame, config)
+        found = rows_of(spark, frame, config)
+        if not found.columns:  # files without a line
+            return _result(_NOTHING, None, None, batch_id=batch_id, elapsed_ms=0)
+        dated, source_schema = _dated(spark, found, config)
         target = _checked_target(spark, config, dated, source_schema)
         check_rejects(spark, config)
         rows = dated.frame.persist()
@@ -103,7 +110,7 @@ def _dated(spark: SparkSession, frame: DataFrame, config: IngestConfig) -> tuple
     """The rows with their periods, and the source's schema as it is to be kept."""
     from pyspark.sql.types import StructType
 
-    rows = rows_of(spark, frame, config)
+    rows = frame
     found = StructType([field for field in rows.schema.fields if field.name not in INTERNAL])
     kept = kept_schema(table_state(spark, config.target), config)
     schema = reconciled(kept, found, config)
@@ -207,7 +214,7 @@ def _spread(spark: SparkSession, dated: DatedFrame, plan: FilePlan) -> DataFrame
         [(share.period, share.first_task, share.pieces) for share in plan.shares],
         f"`{_TASK}_period` string, `{_TASK}_first` int, `{_TASK}_pieces` int",
     )
-    period = fn.col(f"`{dated.period}`")
+    period = fn.col(quoted(dated.period))
     dealt = good.join(fn.broadcast(shares), period == fn.col(f"{_TASK}_period"))
     piece = fn.pmod(fn.xxhash64(*_hashable(good)), fn.col(f"{_TASK}_pieces"))
     task = (fn.col(f"{_TASK}_first") + piece).cast("int")
@@ -222,7 +229,7 @@ def _hashable(frame: DataFrame) -> list[Any]:  # Any: columns
     from pyspark.sql import types as ty
 
     plain = [field.name for field in frame.schema.fields if isinstance(field.dataType, ty.AtomicType)]
-    return [fn.col(f"`{name.replace('`', '``')}`") for name in plain]
+    return [fn.col(quoted(name)) for name in plain]
 
 
 def _keep_schema(spark: SparkSession, config: IngestConfig, target: TableState, schema: StructType) -> None:

@@ -9,12 +9,13 @@ narrower than it is kept.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lazydelta.errors import InvalidRequestError
+from lazydelta.spark.record_columns import quoted
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType, StructField, StructType
 
     from lazydelta.spark.config import IngestConfig
@@ -121,9 +122,9 @@ def conformed(frame: DataFrame, schema: StructType, *, keep: tuple[str, ...], wh
         if own is None:
             columns.append(fn.lit(None).cast(field.dataType).alias(field.name))
             continue
-        column = _conformed(fn.col(_quoted(own.name)), own.dataType, field.dataType, where, field.name)
+        column = _conformed(fn.col(quoted(own.name)), own.dataType, field.dataType, where, field.name)
         columns.append(column.alias(field.name))
-    return frame.select(*columns, *[fn.col(_quoted(name)) for name in keep if name in frame.columns])
+    return frame.select(*columns, *[fn.col(quoted(name)) for name in keep if name in frame.columns])
 
 
 def _schema_text(given: str) -> tuple[str, str]:
@@ -227,21 +228,3 @@ def _is_wider(found: DataType, kept: DataType) -> bool:
     if new == "double":
         return old in ("float", "tinyint", "smallint", "int")
     return isinstance(kept, ty.StringType) and old in _TEXTUAL
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
-
-
-def infer_json(spark: SparkSession, lines: DataFrame, options: dict[str, str]) -> StructType:
-    """The schema of JSON texts, by Spark's own inference over all of them."""
-    from pyspark.sql.types import StructType, _parse_datatype_json_string
-
-    jvm: Any = spark._jvm  # Any: objects of the JVM
-    reader = spark._jsparkSession.read()
-    for name, value in options.items():
-        reader = reader.option(name, value)
-    texts = getattr(lines._jdf, "as")(jvm.org.apache.spark.sql.Encoders.STRING())
-    schema = _parse_datatype_json_string(reader.json(texts).schema().json())
-    assert isinstance(schema, StructType)
-    return schema

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from lazydelta import limits
 from lazydelta.spark.delta_table import bytes_per_row
-from lazydelta.spark.source import INTERNAL, REASON
+from lazydelta.spark.record_columns import INTERNAL, REASON
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

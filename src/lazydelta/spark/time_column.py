@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from lazydelta.errors import InvalidRequestError
+from lazydelta.spark.record_columns import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -73,8 +74,8 @@ def with_period(frame: DataFrame, config: IngestConfig, *, raw_text: str, reason
         config.time_column_name: fn.when(why.isNull(), period),
     }
     if moment is not None:
-        top = fn.col(_quoted(path[0]))
-        nested = ".".join(map(_quoted, path[1:]))
+        top = fn.col(quoted(path[0]))
+        nested = ".".join(map(quoted, path[1:]))
         columns[path[0]] = top.withField(nested, moment) if nested else moment
     return DatedFrame(
         frame=frame.withColumns(columns), event_time=path, period=config.time_column_name, reason=reason
@@ -108,13 +109,13 @@ def column_of(path: list[str]) -> Column:
     """The column at a path."""
     from pyspark.sql import functions as fn
 
-    return fn.col(".".join(map(_quoted, path)))
+    return fn.col(".".join(map(quoted, path)))
 
 
 def _source_columns(frame: DataFrame, *internal: str) -> list[Column]:
     from pyspark.sql import functions as fn
 
-    return [fn.col(_quoted(name)) for name in frame.columns if name not in internal]
+    return [fn.col(quoted(name)) for name in frame.columns if name not in internal]
 
 
 def _field(schema: Any, name: str) -> str | None:  # Any: StructType
@@ -122,10 +123,6 @@ def _field(schema: Any, name: str) -> str | None:  # Any: StructType
     if name in names:
         return name
     return next((one for one in names if one.lower() == name.lower()), None)
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
 
 
 def _moment_and_wall(raw: Column, kind: Any, config: IngestConfig) -> tuple[Column | None, Column]:
