@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from difflib import get_close_matches
+from typing import get_args
 
 import msgspec
 
@@ -135,10 +136,21 @@ def _typed(section: str, name: str, value: object, where: str) -> object:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as problem:
-        said = str(problem).partition(" - at")[0]
+        shown = "of another type" if isinstance(value, dict) else repr(value)  # it may hold a secret
         raise InvalidRequestError(
-            f"{section}.{name} is {value!r}: {said}", where, "write a value of that type"
+            f"{section}.{name} is {shown}", where, f"write {_wanted(kind, str(problem))}"
         ) from None
+
+
+def _wanted(kind: object, said: str) -> str:
+    """What a field takes, in words."""
+    choices = [text for part in (kind, *get_args(kind)) for text in get_args(part) if isinstance(text, str)]
+    if choices:
+        return ", ".join(choices[:-1]) + f" or {choices[-1]}"
+    expected = re.search(r"Expected `([^`]+)`", said)
+    names = {"bool": "true or false", "int": "a whole number", "str": "text", "object": "a table of texts"}
+    wanted = expected[1].removesuffix(" | null") if expected else "another value"
+    return names.get(wanted, wanted)
 
 
 def _spark_settings(given: Mapping[str, object], where: str) -> dict[str, str]:
