@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from lazydelta.spark.ingest import BatchResult
 
 TABLE = "telemetry"
+CHECKPOINT_INTERVAL = 5  # commits; two of them, so that the second sidecar builds upon the first
 # Small, so that pruning shows on a table of a few hundred files; the default suits millions.
 ROW_GROUP_ROWS = 20
 _LINES_MAX = 30
@@ -71,7 +72,7 @@ def _config(table: Path) -> IngestConfig:
         target=str(table),
         event_time="timestamp",
         format="json",
-        properties={"delta.checkpointInterval": "5"},
+        properties={"delta.checkpointInterval": str(CHECKPOINT_INTERVAL)},
         sidecar=SidecarConfig(row_group_rows=ROW_GROUP_ROWS),
         spark={"spark.master": "local[2]"},
     )

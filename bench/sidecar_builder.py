@@ -13,10 +13,8 @@ import argparse
 import json
 import os
 import sys
-import tempfile
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -66,18 +64,23 @@ def verify(storage: Storage, config: SidecarConfig) -> None:
 
 
 def on_spark(work: str, table: str, config: SidecarConfig) -> None:
-    """Build, or write Delta's own checkpoint, in a Spark session of two cores."""
-    from tests.support.spark import start_session
+    """Build, or write Delta's own checkpoint, in the pipeline's own session on two cores."""
+    from lazydelta.spark.checkpoint import write_checkpoint
+    from lazydelta.spark.config import SparkConfig
+    from lazydelta.spark.session import get_session
 
     began = time.perf_counter()
-    with tempfile.TemporaryDirectory() as scratch:
-        spark = start_session(Path(scratch))
-        session_s = time.perf_counter() - began
-        with TreeWatch() as watch:
-            more = _checkpoint(spark, table) if work == "checkpoint" else _build(spark, table, config)
-        spark.stop()
-    facts = {"reader": "spark", "query": work, "session_s": session_s}
-    print(json.dumps(facts | watch.facts() | more), flush=True)
+    spark = get_session(SparkConfig(spark={"spark.master": "local[2]"}))
+    session_s = time.perf_counter() - began
+    facts: dict[str, Any] = {"reader": "spark", "query": work, "session_s": session_s}
+    with TreeWatch() as watch:
+        if work == "checkpoint":
+            storage = open_storage(table, build_settings({}, environment={}))
+            facts["version"] = write_checkpoint(spark, table, storage)
+        else:
+            facts |= _build(spark, table, config)
+    spark.stop()
+    print(json.dumps(facts | watch.facts()), flush=True)
 
 
 class TreeWatch:
@@ -132,17 +135,10 @@ class TreeWatch:
 def _build(spark: Any, table: str, config: SidecarConfig) -> dict[str, Any]:  # Any: a SparkSession
     from lazydelta.spark.checkpoint import ensure_sidecar
 
-    report = ensure_sidecar(spark, table, storage_options={}, config=config, full=True)
+    report = ensure_sidecar(spark, table, config=config, full=True, spark_files_min=0)
     if report is None:
         sys.exit("Spark built no sidecar")
     return {"files": report.num_files, "report": msgspec.to_builtins(report)}
-
-
-def _checkpoint(spark: Any, table: str) -> dict[str, Any]:  # Any: a SparkSession
-    from tests.support.spark import delta_log
-
-    delta_log(spark, table).checkpoint()
-    return {"files": None}
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-FIRST_HOUR = "2026-02-07T00"
+FIRST_HOUR = "2026-02-06T00"
 CITIES = ("Accra", "Bergen", "Cusco", "Dakar", "Hanoi", "Izmir", "Lagos", "Oslo", "Porto", "Quito")
 PLACES = ("indoor", "outdoor", "rooftop", "cellar")
 _HOUR_MS = 3_600_000
@@ -25,9 +25,9 @@ _HOUR_MS = 3_600_000
 class TelemetrySpec(msgspec.Struct, frozen=True, kw_only=True):
     """How much is sent."""
 
-    batches: int = 12
-    hours_per_batch: int = 8
-    rows_per_batch: int = 250_000
+    batches: int = 10
+    hours_per_batch: int = 12
+    rows_per_batch: int = 300_000
     late_rows: int = 600  # of each batch but the first
     late_hours: int = 15  # that they come from
     bad_rows: int = 40  # of each batch
