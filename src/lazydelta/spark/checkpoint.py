@@ -22,6 +22,7 @@ from lazydelta.spark.sidecar_job import spark_feeder
 from lazydelta.spark.table_url import spark_url
 from lazydelta.storage import Storage, open_storage
 from lazydelta.upkeep.build import BuildReport, build_sidecar
+from lazydelta.upkeep.deltas import write_delta_files
 from lazydelta.upkeep.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -48,10 +49,14 @@ def ensure_sidecar(
     storage = open_storage(url, settings)
     if checkpoint:
         write_checkpoint(spark, url, storage, storage_options)
-    if find_segment(storage).checkpoint is None:
+    segment = find_segment(storage)
+    if segment.checkpoint is None:
         return None
     feeder = spark_feeder(spark, url, settings, files_min=spark_files_min)
-    return build_sidecar(storage, config=config, full=full, progress=tell, feeder=feeder)
+    report = build_sidecar(storage, config=config, full=full, progress=tell, feeder=feeder)
+    if len(segment.commits) >= config.delta_commits_min:
+        write_delta_files(storage, config=config, progress=tell)
+    return report
 
 
 def write_checkpoint(
