@@ -2,27 +2,30 @@
 
 Why: a checkpoint lists files in any order, a sidecar lists them by time, and ten million rows are gigabytes.
 Contract: ascending, nulls first, strings by their bytes; memory stays within about `memory_bytes` however
-many rows come (a row alone may be larger); the runs lie in a temporary folder that is gone after `close`,
-also when something fails.
+many rows come (a row alone may be larger). The runs are temporary files without a name, so that nothing
+leaves them behind: no error and no kill.
 """
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import IO, Self
 
 import pyarrow as pa
 
+from lazydelta import limits
 from lazydelta.errors import StorageError
 from lazydelta.log.file_rows import Batches
 from lazydelta.upkeep.sorted_merge import cut, merge_sorted, sort_order
 
-_RUNS_MAX = 128  # merged at once; more are merged to one run first
+_RUNS_MAX = 128  # of like length; with more they are merged to one longer run
 _BLOCKS_PER_MEMORY = 512  # a run is read back in blocks of this share of the memory
+_WRITE_BUFFER_BYTES = 1 * limits.MIB
+_READ_BUFFER_BYTES = 64 * limits.KIB
 
 
 class ExternalSorter:
@@ -36,11 +39,9 @@ class ExternalSorter:
         self._keys = tuple(keys)
         self._memory_bytes = memory_bytes
         self._parent = folder
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_bytes = 0
-        self._runs: list[Path] = []
-        self._runs_made = 0
+        self._runs: list[list[IO[bytes]]] = []  # by length, the shortest first
 
     def __enter__(self) -> Self:
         return self
@@ -70,11 +71,8 @@ class ExternalSorter:
         """All rows in order, at most `batch_rows` at a time; nothing can be added any more."""
         if self._runs:
             self._spill()
-            while len(self._runs) > _RUNS_MAX:
-                self._merge_runs()
-            sources = [_run_blocks(path) for path in self._runs]
-            slice_bytes = self._memory_bytes // 4
-            with closing(merge_sorted(sources, self._keys, slice_bytes=slice_bytes)) as merged:
+            runs = [run for of_length in self._runs for run in of_length]
+            with closing(self._merged(runs)) as merged:
                 for rows in merged:
                     yield from cut(rows, batch_rows)
         elif self._waiting:
@@ -82,11 +80,11 @@ class ExternalSorter:
             yield from _taken(rows, sort_order(rows, self._keys), batch_rows)
 
     def close(self) -> None:
-        """Forget the rows and delete the runs."""
-        self._waiting, self._runs = [], []
-        if self._folder is not None:
-            self._folder.cleanup()
-            self._folder = None
+        """Forget the rows; what is on disk goes."""
+        self._waiting = []
+        while self._runs:
+            for run in self._runs.pop():
+                run.close()
 
     def _spill(self) -> None:
         if not self._waiting:
@@ -94,39 +92,42 @@ class ExternalSorter:
         rows = pa.concat_batches(self._waiting)
         self._waiting, self._waiting_bytes = [], 0
         block_rows = _rows_of(rows, self._memory_bytes // _BLOCKS_PER_MEMORY)
-        self._write_run(_taken(rows, sort_order(rows, self._keys), block_rows))
+        self._put(0, self._written(_taken(rows, sort_order(rows, self._keys), block_rows)))
 
-    def _merge_runs(self) -> None:
-        """The oldest runs become one, the newest in line."""
-        bunch, self._runs = self._runs[:_RUNS_MAX], self._runs[_RUNS_MAX:]
+    def _put(self, length: int, run: IO[bytes]) -> None:
+        """Keep a run; too many of one length become one of the next."""
+        while len(self._runs) <= length:
+            self._runs.append([])
+        self._runs[length].append(run)
+        if len(self._runs[length]) < _RUNS_MAX:
+            return
         block_bytes = self._memory_bytes // _BLOCKS_PER_MEMORY
-        merged = merge_sorted(
-            [_run_blocks(path) for path in bunch], self._keys, slice_bytes=self._memory_bytes // 4
-        )
-        self._write_run(piece for rows in merged for piece in cut(rows, _rows_of(rows, block_bytes)))
-        for path in bunch:
-            path.unlink()
+        merged = self._merged(self._runs[length])
+        longer = self._written(piece for rows in merged for piece in cut(rows, _rows_of(rows, block_bytes)))
+        for old in self._runs[length]:
+            old.close()
+        self._runs[length] = []
+        self._put(length + 1, longer)
 
-    def _write_run(self, blocks: Iterable[pa.RecordBatch]) -> None:
+    def _merged(self, runs: Sequence[IO[bytes]]) -> Batches:
+        blocks = [_run_blocks(run) for run in runs]
+        return merge_sorted(blocks, self._keys, slice_bytes=self._memory_bytes // 4)
+
+    def _written(self, blocks: Iterable[pa.RecordBatch]) -> IO[bytes]:
         try:
-            if self._folder is None:
-                self._folder = tempfile.TemporaryDirectory(prefix="lazydelta-sort-", dir=self._parent)
-            self._runs_made += 1
-            path = Path(self._folder.name) / f"run-{self._runs_made:06d}.arrow"
-            options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
-            with (
-                pa.OSFile(str(path), "wb") as sink,
-                pa.ipc.new_stream(sink, self._schema, options=options) as writer,
-            ):
-                for block in blocks:
-                    writer.write_batch(block)
+            run = tempfile.TemporaryFile(prefix="lazydelta-sort-", dir=self._parent)  # noqa: SIM115 - see `close`
+            try:
+                _write_blocks(run, self._schema, blocks)
+            except BaseException:
+                run.close()
+                raise
         except OSError as trouble:
             raise StorageError(
                 f"a sorted run could not be written to disk: {trouble}",
                 self._parent or tempfile.gettempdir(),
                 "free some space there, or name another folder by TMPDIR",
             ) from trouble
-        self._runs.append(path)
+        return run
 
 
 def _taken(rows: pa.RecordBatch, order: pa.UInt64Array, batch_rows: int) -> Iterator[pa.RecordBatch]:
@@ -140,7 +141,24 @@ def _rows_of(rows: pa.RecordBatch, size_bytes: int) -> int:
     return max(1, size_bytes // row_bytes)
 
 
-def _run_blocks(path: Path) -> Batches:
+def _write_blocks(run: IO[bytes], schema: pa.Schema, blocks: Iterable[pa.RecordBatch]) -> None:
+    options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+    with (
+        pa.BufferedOutputStream(_arrow_file(run, "w"), _WRITE_BUFFER_BYTES) as sink,
+        pa.ipc.new_stream(sink, schema, options=options) as writer,
+    ):
+        for block in blocks:
+            writer.write_batch(block)
+
+
+def _run_blocks(run: IO[bytes]) -> Batches:
+    run.seek(0)
+    source = pa.BufferedInputStream(_arrow_file(run, "r"), _READ_BUFFER_BYTES)
     options = pa.ipc.IpcReadOptions(use_threads=False)
-    with pa.OSFile(str(path), "rb") as source, pa.ipc.open_stream(source, options=options) as reader:
+    with pa.ipc.open_stream(source, options=options) as reader:
         yield from reader
+
+
+def _arrow_file(run: IO[bytes], mode: str) -> pa.PythonFile:
+    """The file for Arrow, which closes what it is given: so it gets a second handle."""
+    return pa.PythonFile(os.fdopen(os.dup(run.fileno()), f"{mode}b", buffering=0), mode=mode)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -128,12 +130,13 @@ def test_memory_stays_within_the_limit_while_rows_go_to_disk(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("is_read", [False, True])
-def test_nothing_is_left_on_disk_also_after_an_error(tmp_path: Path, *, is_read: bool) -> None:
+def test_nothing_is_left_on_disk_after_an_error_or_a_kill(tmp_path: Path, *, is_read: bool) -> None:
     def sort_and_fail() -> None:
         with ExternalSorter(_SCHEMA, _KEYS, 1, folder=str(tmp_path)) as sorter:
             for number in range(5):
                 sorter.add(_batch([(float(number), "p", 1)]))
-            assert list(tmp_path.iterdir())
+            assert sorter.is_on_disk
+            assert list(tmp_path.iterdir()) == []  # nameless from the start: a kill leaves nothing either
             if is_read:
                 next(sorter.sorted_batches(1))
             raise KeyboardInterrupt
@@ -145,7 +148,30 @@ def test_nothing_is_left_on_disk_also_after_an_error(tmp_path: Path, *, is_read:
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     missing = tmp_path / "missing"
-    with ExternalSorter(_SCHEMA, _KEYS, 1, folder=str(missing)) as sorter:
-        with pytest.raises(StorageError, match="could not be written") as caught:
-            sorter.add(_batch([(1.0, "p", 1)]))
+    sorter = ExternalSorter(_SCHEMA, _KEYS, 1, folder=str(missing))
+    with pytest.raises(StorageError, match="could not be written") as caught:
+        sorter.add(_batch([(1.0, "p", 1)]))
     assert caught.value.where == str(missing)
+
+
+def test_a_disk_that_takes_no_more_is_told_as_such() -> None:
+    """In a process of its own, whose files may not grow past a few kilobytes."""
+    program = """
+import resource, signal
+import pyarrow as pa
+from lazydelta.errors import StorageError
+from lazydelta.upkeep.external_sort import ExternalSorter
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+schema = pa.schema([("path", pa.string())])
+with ExternalSorter(schema, ("path",), 1) as sorter:
+    try:
+        sorter.add(pa.record_batch([pa.array([str(n * n) for n in range(200_000)])], schema=schema))
+    except StorageError as error:
+        print(error.what)
+"""
+    command = [sys.executable, "-W", "error", "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "a sorted run could not be written to disk" in done.stdout
+    assert done.stderr == ""
