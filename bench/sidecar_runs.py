@@ -172,7 +172,8 @@ def _differences(path: Path, folder: str, row_group_rows: int) -> int:
 def _run(work: str, path: Path, *, folder: str = LAZY, row_group_rows: int = 0) -> dict[str, Any]:
     command = [sys.executable, "-m", "bench.sidecar_builder", work, str(path), "--folder", folder]
     command += ["--row-group-rows", str(row_group_rows)] if row_group_rows else []
-    there = os.environ | {"PYTHONPATH": str(REPOSITORY)}
+    modules = os.pathsep.join([str(REPOSITORY), *filter(None, [os.environ.get("PYTHONPATH")])])
+    there = os.environ | {"PYTHONPATH": modules}
     done = run_watched(command, timeout_s=_TIMEOUT_S, memory_max_kb=memory_fence_kb(), env=there)
     facts = printed_facts(done)
     if done.stopped or done.exit_code or facts is None:
