@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from lazydelta.cli.streams import AlignedRows, is_terminal, write_json_lines, write_lines
 from lazydelta.cli.text import human_bytes, one_line
@@ -34,14 +36,12 @@ _CLEAN_HEADERS = ("size", "kind", "file", "reason")
 Cells = tuple[str, ...]
 
 
-def show_build(report: BuildReport | None, *, as_json: bool) -> None:
+def show_build(report: BuildReport, delta_files: Sequence[str], *, as_json: bool) -> None:
     """What was written, or why nothing was."""
-    if report is None:
-        print("there is no checkpoint, so no stats sidecar was written", file=sys.stderr)
-    elif as_json:
-        write_json_lines([report])
-    else:
-        write_lines(f"{label:<17} {one_line(text)}" for label, text in _build_lines(report))
+    if as_json:
+        write_json_lines([{**msgspec.structs.asdict(report), "delta_files": delta_files}])
+        return
+    write_lines(f"{label:<17} {one_line(text)}" for label, text in _build_lines(report, delta_files))
 
 
 def show_verification(report: VerifyReport, *, as_json: bool) -> None:
@@ -92,13 +92,15 @@ def show_clean(report: CleanReport, *, as_json: bool) -> None:
         print(one_line(f"not touched: {name} is not a sidecar's file"), file=sys.stderr)
 
 
-def _build_lines(report: BuildReport) -> Iterator[tuple[str, str]]:
+def _build_lines(report: BuildReport, delta_files: Sequence[str]) -> Iterator[tuple[str, str]]:
     yield "sidecar", f"version {report.version:,}, {report.kind}: {report.reason}"
     groups = f"{report.num_row_groups:,} row groups"
     yield "files", f"{report.num_files:,} in {report.parts_total:,} parts, {groups}"
     written = f"{report.parts_written:,} parts with {report.rows_written:,} rows"
     yield "written", f"{written}; {human_bytes(report.bytes_written)}, manifest included"
     yield "referenced", f"{report.parts_referenced:,} parts of earlier builds"
+    for name in delta_files:
+        yield "delta file", name
     yield "read", human_bytes(report.bytes_read)
     yield "time", f"{report.elapsed_ms / 1000:,.1f} s"
 

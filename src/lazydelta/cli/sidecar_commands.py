@@ -6,7 +6,6 @@ that finds a difference ends with exit code 5 after it has told what it found.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -29,8 +28,9 @@ Examples:
 
 \b
 A sidecar belongs to a checkpoint: the newest one at or below --version. Where that one
-has a sidecar already, nothing is written. What the sidecar before it holds is used again,
-unless --full is given. Without Spark the memory stays bounded, whatever the table's size.
+has a sidecar already, it stays. What the sidecar before it holds is used again, unless --full
+is given. Commits after the checkpoint are gathered in delta files, once there are 50 of them.
+Without Spark the memory stays bounded, whatever the table's size.
 """
 _VERIFY_EXAMPLES = """\b
 Examples:
@@ -132,7 +132,12 @@ def build(
     log_to_stderr(is_wanted=debug)
     config = _config(directory, time_column=time_column, row_group_rows=row_group_rows)
     from lazydelta.cli.show_sidecar import show_build
+    from lazydelta.upkeep.build import build_sidecar
+    from lazydelta.upkeep.deltas import write_delta_files
 
+    storage = arg.open_store(url, storage_option)
+    progress = ProgressLines(is_shown=not debug)
+    report: BuildReport | None = None
     if spark or checkpoint or spark_conf:
         if version is not None:
             raise InvalidRequestError(
@@ -141,15 +146,18 @@ def build(
                 "leave it out to build the newest, or build that version without Spark",
             )
         report = _build_on_spark(
-            url, config, storage_option, spark_conf=spark_conf, checkpoint=checkpoint, full=full
+            url,
+            config,
+            arg.option_pairs(storage_option or ()),
+            settings=arg.option_pairs(spark_conf or (), option="--spark-conf"),
+            checkpoint=checkpoint,
+            full=full,
+            progress=progress,
         )
-    else:
-        storage = arg.open_store(url, storage_option)
-        from lazydelta.upkeep.build import build_sidecar
-
-        progress = ProgressLines(is_shown=not debug)
+    if report is None:
         report = build_sidecar(storage, config=config, version=version, full=full, progress=progress)
-    show_build(report, as_json=as_json)
+    deltas = write_delta_files(storage, config=config, version=version, progress=progress)
+    show_build(report, deltas, as_json=as_json)
 
 
 @sidecar_app.command(epilog=_VERIFY_EXAMPLES)
@@ -164,10 +172,10 @@ def verify(
 ) -> None:
     """Compare a sidecar with the log, file by file."""
     log_to_stderr(is_wanted=debug)
-    storage, config = arg.open_store(url, storage_option), _config(directory)
     from lazydelta.cli.show_sidecar import show_verification
     from lazydelta.upkeep.verify import verify_sidecar
 
+    storage, config = arg.open_store(url, storage_option), _config(directory)
     progress = ProgressLines(is_shown=not debug)
     report = verify_sidecar(storage, config=config, version=version, progress=progress)
     show_verification(report, as_json=as_json)
@@ -186,10 +194,10 @@ def show(
 ) -> None:
     """List the sidecars: versions, parts, ranges, sizes."""
     log_to_stderr(is_wanted=debug)
-    storage, config = arg.open_store(url, storage_option), _config(directory)
     from lazydelta.cli.show_sidecar import show_sidecars
     from lazydelta.upkeep.show import describe_sidecars
 
+    storage, config = arg.open_store(url, storage_option), _config(directory)
     show_sidecars(describe_sidecars(storage, config), as_json=as_json)
 
 
@@ -209,10 +217,10 @@ def clean(
 ) -> None:
     """Delete what is left of older sidecars and killed builds."""
     log_to_stderr(is_wanted=debug)
-    storage, config = arg.open_store(url, storage_option), _config(directory)
     from lazydelta.cli.show_sidecar import show_clean
     from lazydelta.upkeep.clean import clean_sidecars
 
+    storage, config = arg.open_store(url, storage_option), _config(directory)
     report = clean_sidecars(storage, config=config, retention_hours=retention_hours, dry_run=dry_run)
     show_clean(report, as_json=as_json)
 
@@ -220,15 +228,14 @@ def clean(
 def _build_on_spark(
     url: str,
     config: SidecarConfig,
-    storage_options: Sequence[str] | None,
+    options: dict[str, str],
     *,
-    spark_conf: Sequence[str] | None,
+    settings: dict[str, str],
     checkpoint: bool,
     full: bool,
+    progress: ProgressLines,
 ) -> BuildReport | None:
-    """Let Spark write the checkpoint, where that is asked for, and the sidecar."""
-    settings = arg.option_pairs(spark_conf or (), option="--spark-conf")
-    options = arg.option_pairs(storage_options or ())
+    """Let Spark write the checkpoint, if that is asked for, and the sidecar; None: there is no checkpoint."""
     from lazydelta.spark.config import SparkConfig
     from lazydelta.spark.session import get_session
 
@@ -236,7 +243,14 @@ def _build_on_spark(
     from lazydelta.spark.checkpoint import ensure_sidecar
 
     return ensure_sidecar(
-        session, url, storage_options=options, config=config, checkpoint=checkpoint, full=full
+        session,
+        url,
+        storage_options=options,
+        config=config,
+        checkpoint=checkpoint,
+        full=full,
+        progress=progress,
+        spark_files_min=0,  # whoever asks for Spark gets it, however small the table
     )
 
 

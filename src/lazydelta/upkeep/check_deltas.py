@@ -7,6 +7,7 @@ the file lacks is no difference. A file whose commits the log no longer holds is
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 
@@ -15,9 +16,10 @@ import numpy as np
 import pyarrow as pa
 
 from lazydelta import limits
-from lazydelta.log.lines import ACTION_DECODER, decoded_lines
+from lazydelta.log.commits import ReverseCommitReader
 from lazydelta.log.segment import LogListing
 from lazydelta.log.snapshot import Snapshot, open_snapshot
+from lazydelta.protocol.actions import ActionLine
 from lazydelta.sidecar.damage import DamagedSidecarError
 from lazydelta.sidecar.delta_file import DeltaFacts, DeltaFileReader, delta_rows, delta_schema
 from lazydelta.sidecar.folder import ListedFile
@@ -27,6 +29,7 @@ from lazydelta.upkeep.compare_rows import column_pairs, differing_in
 from lazydelta.upkeep.findings import Findings
 from lazydelta.upkeep.inventory import Inventory, base_name, delta_state
 
+_STATE_ACTIONS = ("protocol", "metaData")
 _JSON_COLUMNS = ("protocol", "metadata")
 
 
@@ -67,12 +70,18 @@ def _difference(
     storage: Storage, file: ListedFile, facts: DeltaFacts, log: LogListing, snapshot: Snapshot
 ) -> str | None:
     """The first row that is not what the log says, in words."""
-    with closing(DeltaFileReader(storage, file.info.name, file.info.size_bytes)) as reader:
+    others: Counter[str] = Counter()
+    with (
+        closing(DeltaFileReader(storage, file.info.name, file.info.size_bytes)) as reader,
+        closing(ReverseCommitReader(storage)) as commits,
+    ):
         paths = {path for field in reader.schema if (path := field_path(field)) is not None}
         layout = layout_of(
             snapshot.state.metadata, snapshot.schema, stats_paths=sorted(paths), time_column=None
         )
-        expected = _Aligned(_expected_rows(storage, facts, log, layout), delta_schema(layout))
+        files = [log.commits[version] for version in range(facts.after + 1, facts.until + 1)]
+        rows = _expected_rows(commits.lines(files), layout, storage.root, others)
+        expected = _Aligned(rows, delta_schema(layout))
         with closing(reader.batches()) as stream:
             for found in stream:
                 told = expected.take(found.num_rows)
@@ -86,17 +95,20 @@ def _difference(
     if missing.num_rows:
         row = missing.to_pylist()[0]
         return f"it lacks {row['action']} {row['path'] or ''} of commit {row['version']} and what follows"
+    if dict(others) != facts.other_actions:
+        return f"it counts {facts.other_actions} besides, the commits have {dict(others)}"
     return None
 
 
 def _expected_rows(
-    storage: Storage, facts: DeltaFacts, log: LogListing, layout: SidecarLayout
+    commits: Iterator[tuple[int, list[ActionLine], Counter[str]]],
+    layout: SidecarLayout,
+    root: str,
+    others: Counter[str],
 ) -> Iterator[pa.RecordBatch]:
-    for version in range(facts.after + 1, facts.until + 1):
-        name = log.commits[version].name
-        chunks = storage.get_stream(name, limits.COMMIT_CHUNK_BYTES)
-        for _, lines in decoded_lines(chunks, ACTION_DECODER, f"{storage.root}/{name}"):
-            yield delta_rows([(version, line) for line in lines], layout, storage.root)
+    for version, lines, other in commits:
+        others.update({name: count for name, count in other.items() if name not in _STATE_ACTIONS})
+        yield delta_rows([(version, line) for line in lines], layout, root)
 
 
 def _row_problem(told: pa.Table, found: pa.Table) -> str | None:

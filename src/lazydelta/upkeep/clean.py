@@ -17,7 +17,7 @@ from lazydelta.sidecar.config import SidecarConfig
 from lazydelta.storage import Storage
 from lazydelta.telemetry import log_event
 from lazydelta.upkeep.clean_plan import HOUR_MS, CleanRules, Removal, removals
-from lazydelta.upkeep.inventory import take_inventory
+from lazydelta.upkeep.inventory import Inventory, delta_state, take_inventory
 
 RETENTION_HOURS = 168.0
 GRACE_HOURS = 24.0
@@ -53,7 +53,7 @@ def clean_sidecars(
         now_ms=time.time_ns() // 1_000_000 if now_ms is None else now_ms,
     )
     inventory = take_inventory(storage, config)
-    doomed = removals(inventory, rules)
+    doomed = removals(inventory, rules, _delta_problems(storage, inventory))
     removed = doomed if dry_run else _delete(storage, config, doomed)
     gone = {removal.name for removal in removed}
     report = CleanReport(
@@ -68,6 +68,11 @@ def clean_sidecars(
     )
     log_event("sidecars cleaned", table=storage.root, files=len(removed), dry_run=dry_run)
     return report
+
+
+def _delta_problems(storage: Storage, inventory: Inventory) -> dict[str, str]:
+    states = ((file.parsed.name, delta_state(storage, file, inventory.log)) for file in inventory.deltas)
+    return {name: state.problem for name, state in states if state.problem is not None}
 
 
 def _delete(storage: Storage, config: SidecarConfig, doomed: list[Removal]) -> list[Removal]:

@@ -10,7 +10,7 @@ parts are unknown, no part goes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
@@ -41,8 +41,8 @@ class CleanRules(msgspec.Struct, frozen=True, kw_only=True):
         return self.now_ms - info.modified_ms > self.grace_ms
 
 
-def removals(inventory: Inventory, rules: CleanRules) -> list[Removal]:
-    """What may go, in the order in which it must go."""
+def removals(inventory: Inventory, rules: CleanRules, delta_problems: Mapping[str, str]) -> list[Removal]:
+    """What may go, in the order in which it must go. `delta_problems` are of delta files, by base name."""
     doomed = dict(_doomed_manifests(inventory, rules))
     kept = [entry for entry in inventory.manifests if entry.version not in doomed]
     return [
@@ -52,7 +52,7 @@ def removals(inventory: Inventory, rules: CleanRules) -> list[Removal]:
             if entry.version in doomed
         ),
         *_parts(inventory, kept, rules),
-        *_deltas(inventory, rules),
+        *_deltas(inventory, rules, delta_problems),
         *_temporary(inventory, rules),
     ]
 
@@ -97,13 +97,17 @@ def _parts(inventory: Inventory, kept: list[ListedManifest], rules: CleanRules) 
         yield _removal(file.info, "part", reason)
 
 
-def _deltas(inventory: Inventory, rules: CleanRules) -> Iterator[Removal]:
+def _deltas(inventory: Inventory, rules: CleanRules, delta_problems: Mapping[str, str]) -> Iterator[Removal]:
     newest = inventory.newest_valid
     for file in inventory.deltas:
         assert file.parsed.until is not None, "the name of a delta file has two versions"
-        if newest is None or file.parsed.until > newest.version or not rules.is_past_grace(file.info):
+        if not rules.is_past_grace(file.info):
             continue
-        yield _removal(file.info, "delta", f"the sidecar of version {newest.version} holds what it holds")
+        problem = delta_problems.get(file.parsed.name)
+        if newest is not None and file.parsed.until <= newest.version:
+            yield _removal(file.info, "delta", f"the sidecar of version {newest.version} holds what it holds")
+        elif problem is not None:
+            yield _removal(file.info, "delta", f"of no use: {problem}")
 
 
 def _temporary(inventory: Inventory, rules: CleanRules) -> Iterator[Removal]:

@@ -8,12 +8,14 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from lazydelta.errors import InvalidRequestError, StorageError, TableNotFoundError
 from lazydelta.sidecar.names import delta_name, manifest_name, part_name
 from lazydelta.upkeep.build import build_sidecar
 from lazydelta.upkeep.clean import CleanReport, clean_sidecars
+from lazydelta.upkeep.deltas import write_delta_files
 from lazydelta.upkeep.verify import verify_sidecar
 from tests.support.faulty_storage import fail_at, faulty
 from tests.support.sidecar_damage import CONFIG, edit_manifest, lazy_folder, numbered_files, storage_of
@@ -40,6 +42,11 @@ def table(tmp_path: Path) -> TableBuilder:
 
 def build(table: TableBuilder, **options: Any) -> None:
     build_sidecar(storage_of(table), config=CONFIG, **options)
+
+
+def write_deltas(table: TableBuilder) -> None:
+    config = msgspec.structs.replace(CONFIG, delta_commits_min=1)
+    assert write_delta_files(storage_of(table), config=config)
 
 
 def age(table: TableBuilder, pattern: str = "*", *, hours: float) -> None:
@@ -181,21 +188,45 @@ def test_both_halves_of_a_split_part_go(table: TableBuilder) -> None:
     assert halves <= set(removed(clean(table)))
 
 
-def test_a_delta_file_goes_once_a_sidecar_covers_it(table: TableBuilder) -> None:
-    covered, newer = put(table, delta_name(0, 2)), put(table, delta_name(0, 3))
-    young = put(table, delta_name(0, 1), hours=1)
-    gone = removed(clean(table))
-    assert gone[covered] == "the sidecar of version 2 holds what it holds"
-    assert not {newer, young} & set(gone)
+@pytest.fixture
+def gathered(tmp_path: Path) -> TableBuilder:
+    """Delta files below and above the sidecar of version 2."""
+    builder = TableBuilder(tmp_path / "gathered").commit(adds=numbered_files(range(9))).checkpoint()
+    builder.commit(adds=numbered_files(range(9, 12))).commit(removes=["part-00000.parquet"])
+    write_deltas(builder)
+    builder.checkpoint()
+    build(builder)
+    builder.commit(adds=numbered_files(range(12, 15)))
+    write_deltas(builder)
+    age(builder, hours=25)
+    return builder
 
 
-def test_delta_files_stay_where_no_sidecar_is_valid(table: TableBuilder) -> None:
-    covered = put(table, delta_name(0, 1))
-    for version in range(3):
-        edit_manifest(
-            table, lambda manifest: manifest["binding"]["commit"].update(size_bytes=1), version=version
-        )
-    assert covered not in removed(clean(table))
+def test_a_delta_file_goes_once_a_sidecar_covers_it(gathered: TableBuilder) -> None:
+    assert {delta_name(0, 2), delta_name(2, 3)} <= names(gathered)
+    gone = removed(clean(gathered))
+    assert gone == {delta_name(0, 2): "the sidecar of version 2 holds what it holds"}
+    assert delta_name(2, 3) in names(gathered)
+
+
+def test_a_young_delta_file_stays(gathered: TableBuilder) -> None:
+    age(gathered, "*.delta.parquet", hours=23)
+    assert removed(clean(gathered)) == {}
+
+
+def test_delta_files_stay_where_no_sidecar_covers_them(gathered: TableBuilder) -> None:
+    (lazy_folder(gathered) / manifest_name(2)).unlink()
+    assert not [name for name in removed(clean(gathered)) if "delta" in name]
+
+
+def test_a_delta_file_of_another_log_or_torn_goes(gathered: TableBuilder) -> None:
+    gathered.append_to_commit(3, "\n")
+    assert (
+        "00003.json is not the commit it was made from"
+        in removed(clean(gathered, dry_run=True))[delta_name(2, 3)]
+    )
+    torn = put(gathered, delta_name(2, 4), hours=25)
+    assert "cannot be read" in removed(clean(gathered))[torn]
 
 
 def test_temporary_files_of_killed_writers_go_after_the_grace(table: TableBuilder) -> None:
