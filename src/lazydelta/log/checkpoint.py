@@ -105,7 +105,8 @@ class CheckpointReader:
 
     def add_files(self) -> list[ParquetPart] | None:
         """The Parquet files that hold its adds; None where JSON holds some of them."""
-        parts = [part for part in (*self._top, *self._sidecar_parts()) if part.has("add.path")]
+        # The top-level file of a V2 checkpoint has the column, but no add in it.
+        parts = [part for part in (*self._top, *self._sidecar_parts()) if _add_count(part) != 0]
         return None if self._has_embedded_adds else parts
 
     def statistics_paths(self) -> list[tuple[str, ...]]:
