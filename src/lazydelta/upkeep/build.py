@@ -100,24 +100,13 @@ def finish_build(
     plan: BuildPlan, written: Sequence[PartEntry], referenced: Sequence[PartEntry] = ()
 ) -> BuildReport:
     """Commit the parts that were written: put the manifest, or make way for the build that was first."""
-    entries = _in_order(plan, [*written, *referenced])
-    live = sum(part.num_live for part, _ in entries)
-    if live != plan.num_files:
-        raise CorruptLogError(
-            f"the build holds {live} files, checkpoint {plan.version} lists {plan.num_files}",
-            plan.storage.root,
-            "let the writer checkpoint again, then build the sidecar again",
-        )
-    manifest = assemble(
-        version=plan.version,
-        build=plan.build,
-        layout=plan.layout,
-        parts=entries,
-        protocol=plan.protocol,
-        metadata=plan.metadata,
-        binding=plan.binding(sum(part.total_bytes for part, _ in entries)),
-    )
-    _clear_the_way(plan)
+    try:
+        manifest = _assembled(plan, [*written, *referenced])
+        _clear_the_way(plan)
+    except BaseException:
+        delete_parts(plan.storage, plan.config.folder, [part for part, _ in written])
+        raise
+    # From here on nothing is deleted on failure: the manifest may have arrived although its put failed.
     winner = _committed(plan, manifest)
     if winner.build == plan.build:
         kind = "full" if plan.previous is None else "incremental"
@@ -138,10 +127,28 @@ def _built(plan: BuildPlan, progress: Progress, write: _Write) -> BuildReport:
     except BaseException:
         sink.discard()
         raise
-    # From here on nothing is deleted on failure: the manifest may have arrived although its put failed.
     report = finish_build(plan, sink.written, referenced)
     progress("finished", kind=report.kind, version=report.version, parts=report.parts_total)
     return report
+
+
+def _assembled(plan: BuildPlan, entries: Sequence[PartEntry]) -> Manifest:
+    live = sum(part.num_live for part, _ in entries)
+    if live != plan.num_files:
+        raise CorruptLogError(
+            f"the build holds {live} files, checkpoint {plan.version} lists {plan.num_files}",
+            plan.storage.root,
+            "let the writer checkpoint again, then build the sidecar again",
+        )
+    return assemble(
+        version=plan.version,
+        build=plan.build,
+        layout=plan.layout,
+        parts=_in_order(plan, entries),
+        protocol=plan.protocol,
+        metadata=plan.metadata,
+        binding=plan.binding(sum(part.total_bytes for part, _ in entries)),
+    )
 
 
 def _as_full(plan: BuildPlan, reason: str) -> BuildPlan:

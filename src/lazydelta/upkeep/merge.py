@@ -94,16 +94,14 @@ def write_incremental(plan: BuildPlan, sink: PartSink, progress: Progress) -> li
         progress(
             "writing", rows=levels.rows_written, parts=sum(g.part_count(shape.rows) for g in levels.groups)
         )
-        total_bytes = new_rows.total_bytes + sum(part.total_bytes for part in parts)
+        binding = plan.binding(new_rows.total_bytes + sum(part.total_bytes for part in parts))
         for group in levels.groups:
             sources = [_part_rows(plan, parts[at]) for at in group.parts]
             if group.has_new_rows:
                 sources.append(sorter.sorted_batches(plan.config.row_group_rows))
             counts = balanced(group.num_rows, group.part_count(shape.rows))
             with closing(_merged(plan, sources)) as merged:
-                sink.write(
-                    merged, counts, binding=plan.binding(total_bytes), shape=shape, is_whole_build=False
-                )
+                sink.write(merged, counts, binding=binding, shape=shape, is_whole_build=False)
         return [entries[at] for at in levels.kept]
 
 
