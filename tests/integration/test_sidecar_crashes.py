@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -43,23 +44,24 @@ def log_bytes(table: TableBuilder) -> dict[str, bytes]:
 # --- two builders at once ------------------------------------------------------
 
 
-class MeetingStorage:
-    """A storage whose put of the manifest waits until every builder has come that far."""
+Put = Callable[[Storage, str, bytes], bool]
 
-    def __init__(self, inner: Storage, barrier: threading.Barrier) -> None:
+
+class PuttingStorage:
+    """A storage that puts by a function of the test's."""
+
+    def __init__(self, inner: Storage, put: Put) -> None:
         self._inner = inner
-        self._barrier = barrier
+        self._put = put
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    def scoped(self, deadline: Any = None) -> MeetingStorage:
-        return MeetingStorage(self._inner.scoped(deadline), self._barrier)
+    def scoped(self, deadline: Any = None) -> PuttingStorage:
+        return PuttingStorage(self._inner.scoped(deadline), self._put)
 
     def put_if_absent(self, name: str, body: bytes) -> bool:
-        if name.endswith(".manifest.json"):
-            self._barrier.wait(timeout=30)
-        return self._inner.put_if_absent(name, body)
+        return self._put(self._inner, name, body)
 
 
 @pytest.mark.parametrize("is_incremental", [False, True])
@@ -71,8 +73,13 @@ def test_of_two_builders_one_commits_and_the_other_cleans_up(
     barrier = threading.Barrier(3)
     reports: list[BuildReport] = []
 
+    def put_together(inner: Storage, name: str, body: bytes) -> bool:
+        if name.endswith(".manifest.json"):
+            barrier.wait(timeout=30)
+        return inner.put_if_absent(name, body)
+
     def build() -> None:
-        storage = MeetingStorage(storage_of(table), barrier)
+        storage = PuttingStorage(storage_of(table), put_together)
         reports.append(build_sidecar(storage, config=CONFIG, full=not is_incremental))
 
     threads = [threading.Thread(target=build) for _ in range(3)]
@@ -88,21 +95,14 @@ def test_of_two_builders_one_commits_and_the_other_cleans_up(
     assert_exact(table, 1)
 
 
-class ForgetfulStorage(MeetingStorage):
-    """A storage that forgets the answer to the put of the manifest, and asks again."""
-
-    def scoped(self, deadline: Any = None) -> ForgetfulStorage:
-        return ForgetfulStorage(self._inner.scoped(deadline), self._barrier)
-
-    def put_if_absent(self, name: str, body: bytes) -> bool:
-        self._inner.put_if_absent(name, body)
-        return not name.endswith(".manifest.json")
-
-
 def test_a_manifest_that_was_put_twice_is_the_builders_own(tmp_path: Path) -> None:
+    """As after a put whose answer got lost, so that the storage put it again."""
     table = telemetry(tmp_path).commit([file_at(1, "a")]).checkpoint()
-    storage = ForgetfulStorage(storage_of(table), threading.Barrier(1))
-    assert build_sidecar(storage, config=CONFIG).kind == "full"
+
+    def put_twice(inner: Storage, name: str, body: bytes) -> bool:
+        return inner.put_if_absent(name, body) and not name.endswith(".manifest.json")
+
+    assert build_sidecar(PuttingStorage(storage_of(table), put_twice), config=CONFIG).kind == "full"
     assert_exact(table, 0)
 
 
