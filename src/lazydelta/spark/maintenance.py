@@ -184,8 +184,8 @@ def _period_column(state: TableState, path: str) -> str:
     return column
 
 
-def _compact(spark: SparkSession, path: str, where: str | None, target_file_size: int) -> Any:
-    """Delta's OPTIMIZE; its metrics. Any: a row of PySpark's."""
+def _compact(spark: SparkSession, path: str, where: str | None, target_file_size: int) -> Any:  # a row
+    """Delta's OPTIMIZE; its metrics."""
     from delta.tables import DeltaTable
 
     sizes = {

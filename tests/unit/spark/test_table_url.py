@@ -1,0 +1,44 @@
+"""A table's address as Spark wants it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lazydelta.errors import InvalidRequestError
+from lazydelta.spark.table_url import literal_path, spark_url
+
+
+@pytest.mark.parametrize(
+    ("url", "wanted"),
+    [
+        ("/data/a table", "/data/a table"),
+        ("file:///data/a%20table", "/data/a table"),
+        ("s3://bucket/a%20table", "s3a://bucket/a table"),
+        ("s3a://bucket/table/", "s3a://bucket/table"),
+        ("abfss://lake@account/table", "abfss://lake@account.dfs.core.windows.net/table"),
+        ("abfs://lake@account.dfs.core.windows.net/table", "abfs://lake@account.dfs.core.windows.net/table"),
+        (
+            "https://account.blob.core.windows.net/lake/a/table",
+            "abfss://lake@account.dfs.core.windows.net/a/table",
+        ),
+    ],
+)
+def test_an_address_is_spelled_as_hadoop_spells_it(url: str, wanted: str) -> None:
+    assert spark_url(url) == wanted
+
+
+def test_a_relative_path_becomes_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert spark_url("table") == str(tmp_path / "table")
+
+
+def test_the_account_may_come_from_the_options() -> None:
+    assert spark_url("az://lake/t", {"account_name": "acc"}) == "abfss://lake@acc.dfs.core.windows.net/t"
+    with pytest.raises(InvalidRequestError, match="account"):
+        spark_url("az://lake/t")
+
+
+def test_patterns_in_a_path_are_taken_literally() -> None:
+    assert literal_path("/a [b]/{c}*?/d") == r"/a \[b\]/\{c\}\*\?/d"
