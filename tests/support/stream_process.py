@@ -17,6 +17,7 @@ from pathlib import Path
 
 from tests.support.spark import cache_folder
 
+COMMAND = [sys.executable, "-m", "lazydelta.cli", "ingest"]
 POLL_SECONDS = 0.001
 START_SECONDS_MAX = 120.0
 _FAST = {
@@ -40,7 +41,7 @@ class StreamProcess:
         self.log = log
         self._file = log.open("wb")
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "lazydelta.cli", "ingest", *arguments, *flags],
+            [*COMMAND, *arguments, *flags],
             stdout=self._file,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,

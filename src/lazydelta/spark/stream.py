@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from lazydelta.spark.stream_batches import AfterCommit
-
 Mode = Literal["available-now", "continuous"]
 # "given up": a batch under way took too long to wait for; the next start does it again.
 StreamEnd = Literal["drained", "stopped", "given up"]
@@ -63,22 +61,18 @@ def run_stream(
     progress: Progress,
     stop: threading.Event | None = None,
     read_again: bool = False,
-    after_commit: AfterCommit | None = None,
 ) -> StreamSummary:
     """Ingest until the source is drained ("available-now") or `stop` is set.
 
     `read_again` allows a new checkpoint location though the target has rows of this source.
-    `after_commit` is called after every batch with rows; what it raises ends the stream.
     """
     began = time.monotonic()
     location = _checkpoint_location(config)
     stop = stop or threading.Event()
     name = source_name(config)
     with explained("opening the stream", name):
-        state = open_stream_state(
-            spark, location=location, source=name, target=config.target, read_again=read_again
-        )
-    batches = StreamBatches(spark, config, state, progress=progress, stop=stop, after_commit=after_commit)
+        state = open_stream_state(spark, config, source=name, location=location, read_again=read_again)
+    batches = StreamBatches(spark, config, state, progress=progress, stop=stop)
     with _without_callback_logs():
         query = _start(spark, config, batches, mode=mode, location=location)
         progress("stream_started", mode=mode, checkpoint_location=location, app_id=state.app_id)

@@ -8,11 +8,11 @@ passes on its text alone. Once `stop` is set no batch begins: it is refused, and
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from lazydelta.spark.after_commit import after_commit
 from lazydelta.spark.config import IngestConfig
 from lazydelta.spark.ingest import write_batch
 from lazydelta.spark.progress import Progress
@@ -22,9 +22,6 @@ from lazydelta.spark.stream_totals import StreamTotals
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-    # What is done once a batch is in the table: a sidecar. Its answer is whether one was written.
-    AfterCommit = Callable[[SparkSession, IngestConfig, Progress], object]
 
 
 class _RefusedError(Exception):
@@ -42,7 +39,6 @@ class StreamBatches:
         *,
         progress: Progress,
         stop: threading.Event,
-        after_commit: AfterCommit | None,
     ) -> None:
         self.error: BaseException | None = None
         self.is_busy = False
@@ -53,7 +49,6 @@ class StreamBatches:
         self._state = state
         self._progress = progress
         self._stop = stop
-        self._after_commit = after_commit
 
     def write(self, frame: DataFrame, batch_id: int) -> None:
         """Write one batch; for `foreachBatch`."""
@@ -75,10 +70,8 @@ class StreamBatches:
         self._progress("batch_started", batch_id=batch_id, files=files)
         if rows is not None:
             result = write_batch(spark, rows, self._config, batch_id=batch_id, progress=self._progress)
-            totals.add(result)
             self._remember_table()
-            if self._after_commit is not None:
-                totals.sidecars += bool(self._after_commit(self._spark, self._config, self._progress))
+            totals.add(result, after_commit(self._spark, self._config, self._progress))
         totals.batches += 1
         totals.files_read += files or 0
         totals.batch_first = batch_id if totals.batch_first is None else totals.batch_first

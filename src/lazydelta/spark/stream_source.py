@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # Options that say what is read, not how.
 _NAMING_OPTIONS = ("subscribe", "subscribepattern", "assign", "path", "dbtable", "table", "topic", "stream")
-_RATE_OPTIONS = ("maxfilespertrigger", "maxbytespertrigger")
+RATE_OPTIONS = ("maxfilespertrigger", "maxbytespertrigger")
 
 
 def source_name(config: IngestConfig) -> str:
@@ -36,7 +36,7 @@ def source_name(config: IngestConfig) -> str:
 def open_limited_stream(spark: SparkSession, config: IngestConfig) -> DataFrame:
     """The source as a stream whose batches have a bound."""
     given = {name.lower() for name in config.options}
-    if not given.intersection(_RATE_OPTIONS):
+    if not given.intersection(RATE_OPTIONS):
         options = config.options | {"maxFilesPerTrigger": str(limits.STREAM_FILES_PER_BATCH)}
         config = msgspec.structs.replace(config, options=options)
     return open_stream(spark, config)

@@ -2,21 +2,25 @@
 
 Why: Delta's transactions are kept per application id, and batch numbers start at 0 in every checkpoint
 location. The id must live exactly as long as the numbers do, and two streams must never share one.
-Contract: `lazydelta/stream.json` is written once, before the first batch; `lazydelta/table` holds the id of
-the table that rows went to. Every file appears whole (written beside, then renamed). `open_stream_state`
-refuses a location and a target that do not belong together: going on would lose rows or double them.
+Contract: in the folder `lazydelta`, `stream.json` is written once, before the first batch; `table` holds the
+id of the table that rows went to; the last `settings-N.json` what decided which rows are bad. Every file
+appears whole. `open_stream_state` refuses a location, a target and settings that do not belong together:
+going on would lose rows or double them.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 import uuid
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from lazydelta.errors import InvalidRequestError
+from lazydelta.spark.config import IngestConfig
 from lazydelta.spark.stream_files import StreamFiles
+from lazydelta.spark.stream_source import RATE_OPTIONS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,6 +29,10 @@ _FOLDER = "lazydelta"
 _STREAM = f"{_FOLDER}/stream.json"
 _TABLE = f"{_FOLDER}/table"
 _APP_PREFIX = "lazydelta"
+# Settings that decide which rows are bad.
+_JUDGING = (
+    "format", "schema", "event_time", "event_time_format", "event_time_unit", "granularity", "time_zone",
+)  # fmt: skip
 
 
 class StreamIdentity(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,24 +65,28 @@ class StreamState:
 
 
 def open_stream_state(
-    spark: SparkSession, *, location: str, source: str, target: str, read_again: bool = False
+    spark: SparkSession, config: IngestConfig, *, source: str, location: str, read_again: bool = False
 ) -> StreamState:
     """The stream's memory, begun where there is none; refuses what would lose or double rows.
 
-    `source` names what is read (format and address). `read_again` allows a new checkpoint location for a
-    source whose rows the target has already.
+    `source` names what is read. `read_again` allows a new checkpoint location for a source whose rows the
+    target has already.
     """
     files = StreamFiles(spark, location)
-    facts = target_facts(spark, target)
+    facts = target_facts(spark, config.target)
     text = files.read(_STREAM)
     if text is None:
-        identity = _begin(files, facts, location=location, source=source, target=target, again=read_again)
+        _refuse_begun(files, facts, location=location, source=source, target=config.target, again=read_again)
+        identity = _begin(files, source)
     else:
         identity = msgspec.json.decode(text, type=StreamIdentity)
     state = StreamState(files, identity)
+    committed = facts.transactions.get(identity.app_id)
     _refuse_other_source(identity, source, location)
-    _refuse_other_target(state, facts, target, location)
-    _refuse_lost_offsets(files, facts.transactions.get(identity.app_id), location)
+    _refuse_other_target(state, facts, config.target, location)
+    _refuse_lost_offsets(files, committed, location)
+    rejected = target_facts(spark, config.rejects_path).transactions.get(identity.app_id)
+    _keep_settings(files, config, location, half_done=_half_done(files, committed, rejected))
     return state
 
 
@@ -93,26 +105,32 @@ def target_facts(spark: SparkSession, target: str) -> TargetFacts:
     )
 
 
-def _begin(
+def _app_prefix(source: str) -> str:
+    return f"{_APP_PREFIX}-{hashlib.sha256(source.encode()).hexdigest()[:16]}-"
+
+
+def _begin(files: StreamFiles, source: str) -> StreamIdentity:
+    identity = StreamIdentity(app_id=_app_prefix(source) + uuid.uuid4().hex, source=source)
+    files.write(_STREAM, msgspec.json.encode(identity).decode())
+    return identity
+
+
+def _refuse_begun(
     files: StreamFiles, facts: TargetFacts, *, location: str, source: str, target: str, again: bool
-) -> StreamIdentity:
-    if _newest_batch(files) is not None:
+) -> None:
+    if _newest_batch(files, "offsets") is not None:
         raise InvalidRequestError(
             "the checkpoint location belongs to another streaming query",
             location,
             "name an empty folder, or one that lazydelta ingest made, as the checkpoint location",
         )
-    prefix = f"{_APP_PREFIX}-{hashlib.sha256(source.encode()).hexdigest()[:16]}-"
-    if not again and any(app_id.startswith(prefix) for app_id in facts.transactions):
+    if not again and any(app_id.startswith(_app_prefix(source)) for app_id in facts.transactions):
         raise InvalidRequestError(
             "the target has rows of this source already, and this checkpoint location does not know which",
             f"{target}, from {source}",
             f"name the checkpoint location of the earlier stream instead of {location}, or say "
             "--read-again to read everything once more: rows will then be in the table twice",
         )
-    identity = StreamIdentity(app_id=prefix + uuid.uuid4().hex, source=source)
-    files.write(_STREAM, msgspec.json.encode(identity).decode())
-    return identity
 
 
 def _refuse_other_source(identity: StreamIdentity, source: str, location: str) -> None:
@@ -137,7 +155,7 @@ def _refuse_other_target(state: StreamState, facts: TargetFacts, target: str, lo
 
 def _refuse_lost_offsets(files: StreamFiles, committed: int | None, location: str) -> None:
     # Spark notes a batch's offsets before it runs: the target can never be ahead of them.
-    newest = _newest_batch(files)
+    newest = _newest_batch(files, "offsets")
     if committed is not None and (newest is None or newest < committed):
         raise InvalidRequestError(
             f"the target has batch {committed} of this stream, but the checkpoint location knows "
@@ -147,5 +165,35 @@ def _refuse_lost_offsets(files: StreamFiles, committed: int | None, location: st
         )
 
 
-def _newest_batch(files: StreamFiles) -> int | None:
-    return max((int(name) for name in files.names("offsets") if name.isdigit()), default=None)
+def _half_done(files: StreamFiles, committed: int | None, rejected: int | None) -> int | None:
+    """The batch whose rejects are written and whose rows are not, where a run was cut off there."""
+    newest, done = _newest_batch(files, "offsets"), _newest_batch(files, "commits")
+    return rejected if rejected == newest and rejected not in (done, committed) else None
+
+
+def _keep_settings(files: StreamFiles, config: IngestConfig, location: str, *, half_done: int | None) -> None:
+    """Note what decides which rows are bad; it may not change in the middle of a batch."""
+    now = {name: getattr(config, name) for name in _JUDGING}
+    now["options"] = {
+        name: value for name, value in config.options.items() if name.lower() not in RATE_OPTIONS
+    }
+    text = msgspec.json.encode(now, order="sorted").decode()
+    names = sorted(name for name in files.names(_FOLDER) if re.fullmatch(r"settings-\d{5}\.json", name))
+    before = files.read(f"{_FOLDER}/{names[-1]}") if names else None
+    if before == text:
+        return
+    if half_done is not None and before is not None:
+        old = msgspec.json.decode(before)
+        changed = [name for name in now if msgspec.to_builtins(now[name]) != old.get(name)]
+        raise InvalidRequestError(
+            f"batch {half_done} was cut off when its rejects were written and its rows were not, "
+            f"and other settings ({', '.join(changed)}) may call other rows bad",
+            location,
+            "run the stream once with the settings as they were, then change them",
+        )
+    files.write(f"{_FOLDER}/settings-{len(names):05}.json", text)
+
+
+def _newest_batch(files: StreamFiles, log: str) -> int | None:
+    """The newest batch in a log of Spark's: "offsets" of batches begun, or "commits" of those done."""
+    return max((int(name) for name in files.names(log) if name.isdigit()), default=None)

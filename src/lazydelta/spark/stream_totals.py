@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from lazydelta.spark.after_commit import SidecarOutcome
 from lazydelta.spark.ingest import BatchResult
 
 
@@ -21,12 +22,19 @@ class StreamTotals(msgspec.Struct, kw_only=True):
     bytes_written: int = 0
     period_first: str | None = None
     period_last: str | None = None
-    sidecars: int = 0
+    sidecars: int = 0  # written by this run
+    checkpoint_version: int | None = None  # the newest
+    sidecar_version: int | None = None  # the newest that this run wrote or found
+    sidecar_error: str | None = None  # of the newest batch
     batch_first: int | None = None
     batch_last: int | None = None
 
-    def add(self, result: BatchResult) -> None:
+    def add(self, result: BatchResult, sidecar: SidecarOutcome) -> None:
         """Count one more batch."""
+        self.sidecars += sidecar.sidecar_kind in ("full", "incremental")
+        self.checkpoint_version = sidecar.checkpoint_version
+        self.sidecar_version = sidecar.sidecar_version or self.sidecar_version
+        self.sidecar_error = sidecar.sidecar_error
         self.replayed += result.is_replay
         self.rows_read += result.rows_read
         self.rows_written += result.rows_written

@@ -1,0 +1,195 @@
+"""A stream that is killed again and again, Java included: afterwards every row is there, and there once.
+
+Nothing in the product knows of these tests: a kill is aimed by what appears on disk, and what it left is
+looked at afterwards, so that a step which was missed is a failure, not a silent pass.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from deltalake import DeltaTable
+
+from lazydelta.settings import Settings
+from lazydelta.sidecar.config import SidecarConfig
+from lazydelta.storage import open_storage
+from lazydelta.upkeep.verify import verify_sidecar
+from tests.support.stream_process import StreamProcess
+from tests.support.stream_world import Sight, StreamWorld, batches_in
+from tests.support.telemetry_rows import TelemetryFiles
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+FILES = 20
+RANDOM_KILLS = 4
+CHECKPOINT_EVERY = 2  # commits
+CONTINUOUS = (
+    *("--stream", "continuous", "--trigger-interval", "200 milliseconds"),
+    *("--option", "maxFilesPerTrigger=1"),
+)
+
+
+class Left(msgspec.Struct, frozen=True, kw_only=True):
+    """What a kill left behind."""
+
+    now: Sight
+    in_rejects: Counter[int]
+    in_target: Counter[int]
+    unfinished_sidecars: set[int]
+
+
+class Step(msgspec.Struct, frozen=True):
+    """Where to kill: once it `is_reached` (before, now); what is left must show that it was hit."""
+
+    name: str
+    is_reached: Callable[[Sight, Sight], bool]
+    is_hit: Callable[[Left], bool]
+
+
+STEPS = (
+    Step(
+        "the batch is noted, nothing is written",
+        lambda before, now: now.begun > max(before.begun, 0),
+        lambda left: left.now.begun not in left.in_rejects + left.in_target,
+    ),
+    Step(
+        "the rejects are committed, the rows are not",
+        lambda before, now: now.rejects_version > before.rejects_version,
+        lambda left: left.now.begun in left.in_rejects and left.now.begun not in left.in_target,
+    ),
+    Step(
+        "the rows are committed, the batch is not noted as done",
+        lambda before, now: now.target_version > max(before.target_version, 0),
+        lambda left: left.now.begun in left.in_target and left.now.begun > left.now.done,
+    ),
+    Step(
+        "a checkpoint is being written",
+        lambda before, now: now.checkpoint_files > before.checkpoint_files,
+        lambda left: left.now.begun > left.now.done,
+    ),
+    Step(
+        "a part of the sidecar is written, its manifest is not",
+        lambda before, now: now.sidecar_parts > before.sidecar_parts,
+        lambda left: bool(left.unfinished_sidecars),
+    ),
+    Step(
+        "the sidecar is written, the batch is not noted as done",
+        lambda before, now: now.manifests > before.manifests,
+        lambda left: left.now.begun > left.now.done,
+    ),
+)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> StreamWorld:
+    return StreamWorld(tmp_path)
+
+
+@pytest.fixture
+def started(world: StreamWorld, tmp_path: Path) -> Iterator[Callable[..., StreamProcess]]:
+    running: list[StreamProcess] = []
+
+    def start(*more: str) -> StreamProcess:
+        arguments = [
+            *(str(world.source), str(world.target)),
+            *("--event-time", "timestamp", "--format", "json", "--json"),
+            *("--checkpoint-location", str(world.location)),
+            *("--property", f"delta.checkpointInterval={CHECKPOINT_EVERY}"),
+            *more,
+        ]
+        process = StreamProcess(arguments, log=tmp_path / f"run-{len(running):02}.log")
+        running.append(process)
+        return process
+
+    yield start
+    for process in running:
+        if process.is_running():
+            process.kill()
+
+
+def test_killed_at_every_step_and_at_random_every_row_is_there_once(
+    world: StreamWorld, started: Callable[..., StreamProcess]
+) -> None:
+    telemetry = TelemetryFiles(world.source)
+    for _ in range(FILES):
+        telemetry.add(rows=20, bad=3)
+    missed = [step.name for step in STEPS if not _kill_at(step, world, started(*CONTINUOUS))]
+    assert missed == []
+    delays = random.Random(5)
+    for _ in range(RANDOM_KILLS):
+        process = started(*CONTINUOUS)
+        before = world.look()
+        assert process.wait_for(lambda before=before: world.look() != before), process.output()
+        time.sleep(delays.uniform(0, 2.5))
+        assert process.is_running(), process.output()
+        process.kill()
+    last = started("--stream", "available-now")
+    assert last.wait() == 0, last.output()
+    _assert_every_row_once(world, telemetry)
+    _assert_sidecar_is_right(world)
+
+
+def _kill_at(step: Step, world: StreamWorld, process: StreamProcess) -> bool:
+    before = world.look()
+    is_reached = process.wait_for(lambda: step.is_reached(before, world.look()))
+    assert process.is_running(), f"{step.name}\n{process.output()}"
+    process.kill()
+    left = Left(
+        now=world.look(),
+        in_rejects=batches_in(world.rejects),
+        in_target=batches_in(world.target),
+        unfinished_sidecars=world.unfinished_sidecars(),
+    )
+    return is_reached and step.is_hit(left)
+
+
+def _assert_every_row_once(world: StreamWorld, telemetry: TelemetryFiles) -> None:
+    rows = DeltaTable(world.target).to_pyarrow_table(columns=["id"])["id"].to_pylist()
+    records = DeltaTable(world.rejects).to_pyarrow_table(columns=["record"])["record"].to_pylist()
+    bad = [record.split('"id": "')[1].split('"')[0] for record in records]
+    assert Counter(rows) == dict.fromkeys(telemetry.good, 1)
+    assert Counter(bad) == dict.fromkeys(telemetry.bad, 1)
+    batches = world.look().done + 1
+    assert batches_in(world.target) == batches_in(world.rejects) == dict.fromkeys(range(batches), 1)
+
+
+def _assert_sidecar_is_right(world: StreamWorld) -> None:
+    assert world.look().manifests > 0
+    storage = open_storage(str(world.target), Settings())
+    assert verify_sidecar(storage, config=SidecarConfig()).is_ok
+
+
+@pytest.mark.parametrize("signal_name", ["terminate", "interrupt"])
+def test_asked_to_stop_it_finishes_the_batch_and_sums_up(
+    signal_name: str, world: StreamWorld, started: Callable[..., StreamProcess]
+) -> None:
+    telemetry = TelemetryFiles(world.source)
+    for _ in range(6):
+        telemetry.add(rows=20, bad=1)
+    process = started(*CONTINUOUS)
+    assert process.wait_for(lambda: world.look().begun == 1), process.output()
+    getattr(process, signal_name)()
+    assert process.wait() == 0, process.output()
+    sight = world.look()
+    assert sight.done == sight.begun or sight.begun not in batches_in(world.target)
+    summary = json.loads(process.output().splitlines()[-1])
+    assert summary["ended"] == "stopped"
+    assert summary["batches"] == sight.done + 1
+    assert "Traceback" not in process.output()
+
+
+def test_asked_twice_it_ends_at_once(world: StreamWorld, started: Callable[..., StreamProcess]) -> None:
+    TelemetryFiles(world.source).add(rows=20, bad=1)
+    process = started(*CONTINUOUS)
+    assert process.wait_for(lambda: world.look().begun == 0), process.output()
+    process.terminate()
+    time.sleep(0.1)
+    process.terminate()
+    assert process.wait(seconds_max=5) == 143, process.output()
