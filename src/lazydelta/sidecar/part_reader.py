@@ -6,7 +6,7 @@ closed. Damage, or halves that do not belong together, is `DamagedSidecarError`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
 
 import msgspec
@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from lazydelta import limits
 from lazydelta.log.file_rows import Batches
+from lazydelta.log.prefetch import prefetch
 from lazydelta.sidecar.damage import damaged
 from lazydelta.sidecar.manifest import FORMAT, Part
 from lazydelta.sidecar.part_encoding import NAN_KEY
@@ -104,21 +105,26 @@ class PartReader:
         *,
         live_only: bool = True,
         batch_rows: int = limits.BATCH_ROWS,
-        read_ahead: bool = True,
+        read_ahead: bool = False,
     ) -> Batches:
-        """The rows in file order, in slices, with these columns (None: all, in the schema's order)."""
+        """The rows in file order, in slices, with these columns (None: all, in the schema's order).
+
+        No slice spans two row groups. With `read_ahead` a thread reads on while the caller works.
+        """
         names = self.schema.names if columns is None else list(columns)
         ranges = self.row_groups()
         wanted = ranges if row_groups is None else [ranges[index] for index in sorted(set(row_groups))]
         live = self._live(wanted) if live_only else None
         done = 0
-        for rows in self._joined(names, [group.index for group in wanted], batch_rows, read_ahead):
-            mask = None if live is None else live[done : done + rows.num_rows]
-            done += rows.num_rows
-            if mask is None or mask.all():
-                yield rows
-            elif mask.any():
-                yield rows.filter(pa.array(mask))
+        stream = self._joined(names, [group.index for group in wanted], batch_rows)
+        with closing(prefetch(stream) if read_ahead else stream) as batches:
+            for rows in batches:
+                mask = None if live is None else live[done : done + rows.num_rows]
+                done += rows.num_rows
+                if mask is None or mask.all():
+                    yield rows
+                elif mask.any():
+                    yield rows.filter(pa.array(mask))
 
     def close(self) -> None:
         """Stop reads and drop buffers."""
@@ -145,18 +151,17 @@ class PartReader:
             [live[:0], *(live[group.first_row : group.first_row + group.num_rows] for group in groups)]
         )
 
-    def _joined(
-        self, names: Sequence[str], groups: Sequence[int], batch_rows: int, read_ahead: bool
-    ) -> Iterator[pa.RecordBatch]:
+    def _joined(self, names: Sequence[str], groups: Sequence[int], batch_rows: int) -> Batches:
         """The columns out of whichever halves hold them."""
-        sources = [
-            (tier, found) for tier in self._tiers if (found := [n for n in names if n in tier.schema.names])
-        ]
-        if len(sources) > 1:
+        in_index = [name for name in names if name in self._index.schema.names]
+        sources = [(self._index, in_index)] if in_index else []
+        if len(in_index) < len(names):
             _ = self.stats_metadata
+            in_stats = [name for name in names if name in self._stats_tier.schema.names]
+            sources.append((self._stats_tier, [name for name in in_stats if name not in in_index]))
         with ExitStack() as stack:
             streams = [
-                stack.enter_context(closing(tier.batches(found, groups, batch_rows, read_ahead=read_ahead)))
+                stack.enter_context(closing(tier.batches(found, groups, batch_rows)))
                 for tier, found in sources
             ]
             for pieces in zip(*streams, strict=True):

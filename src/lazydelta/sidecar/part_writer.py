@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from lazydelta import limits
 from lazydelta.sidecar.config import SidecarConfig
 from lazydelta.sidecar.damage import damaged
-from lazydelta.sidecar.layout import SidecarLayout
+from lazydelta.sidecar.layout import SidecarLayout, sort_keys
 from lazydelta.sidecar.manifest import FORMAT, Binding, Part, RowGroup
 from lazydelta.sidecar.names import Tier, part_name
 from lazydelta.sidecar.part_encoding import NAN_KEY, footer_length, open_writer, row_groups_of
@@ -30,6 +30,7 @@ FACTS_KEY = b"lazydelta.sidecar"
 _FACTS_BYTES = 4 * limits.KIB  # of the footer, kept free for the facts and counts of NaN
 # Numbers late in a part take more bytes in the footer than the sample's do; more so after a small sample.
 _CHUNK_GROWTH_BYTES, _CHUNK_GROWTH_BYTES_SMALL = 3, 10
+_NAN_COUNT_BYTES = 6  # of one row group and column, in the footer's own keys
 _GROWTH = 1.05  # texts among a row group's bounds may be longer than the sample's
 
 
@@ -96,7 +97,10 @@ def write_part(
         for sink, names in zip(sinks, tiers.values(), strict=True)
     ]
     total_bytes = 0
+    last: pa.Table | None = None
     for rows in row_groups_of(batches, config.row_group_rows):
+        assert _is_sorted(rows, last, layout), "rows come sorted by layout.sort_keys, nulls first"
+        last = rows.slice(rows.num_rows - 1)
         zones.add(rows)
         total_bytes += pc.sum(rows.column("size"), min_count=0).as_py()
         for writer, names in zip(writers, tiers.values(), strict=True):
@@ -192,6 +196,32 @@ def row_group_span(group: pq.RowGroupMetaData) -> tuple[int, int]:
     return min(start for start, _ in spans), max(end for _, end in spans)
 
 
+def _is_sorted(rows: pa.Table, before: pa.Table | None, layout: SidecarLayout) -> bool:
+    """Whether the rows are in a part's order, the last one of the row group before included.
+
+    Engines place NaN differently; an order column that can hold it is not judged.
+    """
+    names = [name for name, _ in sort_keys(layout)]
+    columns = rows.select(names) if before is None else pa.concat_tables([before, rows]).select(names)
+    if any(_is_floating(column) for column in columns):
+        return True
+    is_before = is_after = None
+    for column in columns:
+        one, next_one = column.slice(0, len(column) - 1), column.slice(1)
+        less, greater = _less(one, next_one), _less(next_one, one)
+        if is_before is None:
+            is_before, is_after = less, greater
+        else:
+            is_after = pc.or_(is_after, pc.and_(pc.invert(is_before), greater))
+    return not pc.any(is_after).as_py()
+
+
+def _less(left: pa.ChunkedArray, right: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Whether one value comes before the other; nulls come first."""
+    null_first = pc.and_(left.is_null(), right.is_valid())
+    return pc.or_(null_first, pc.fill_null(pc.less(left, right), False))
+
+
 def _facts_json(facts: PartFacts, layout: SidecarLayout) -> bytes:
     return msgspec.json.encode(
         msgspec.structs.replace(facts, schema_hash=layout.schema_hash, order_column=layout.order_column)
@@ -214,9 +244,14 @@ def _groups_within(rows: pa.Table, layout: SidecarLayout, config: SidecarConfig)
     one, two = (_footer_bytes(rows, schema, times) for times in (1, 2))
     is_small = 2 * rows.num_rows < config.row_group_rows
     growth = _CHUNK_GROWTH_BYTES_SMALL if is_small else _CHUNK_GROWTH_BYTES
-    each = (two - one + growth * len(rows.schema.names)) * _GROWTH
+    counted = sum(pc.any(pc.is_nan(column)).as_py() or False for column in rows if _is_floating(column))
+    each = (two - one + growth * len(rows.schema.names) + _NAN_COUNT_BYTES * counted) * _GROWTH
     fixed = one - (two - one) + _FACTS_BYTES
     return int((config.footer_bytes_max - fixed) // each)
+
+
+def _is_floating(column: pa.ChunkedArray) -> bool:
+    return bool(pa.types.is_floating(column.type))
 
 
 def _footer_bytes(rows: pa.Table, schema: pa.Schema, times: int) -> int:

@@ -19,6 +19,8 @@ from lazydelta.sidecar.damage import damaged
 from lazydelta.sidecar.part_encoding import described_schema
 from lazydelta.storage import ObjectNotFoundError, ObjectTooShortError, RangedFile, Storage
 
+_Chunks = tuple[int, list[tuple[int, int]]]  # a row group and where its wanted columns lie
+
 
 class TierFile:
     """A lazily opened file; `footer_bytes`, where known, spares a request."""
@@ -57,37 +59,18 @@ class TierFile:
                 self._schema = described_schema(self.metadata.schema.to_arrow_schema(), self.keys)
         return self._schema
 
-    def batches(
-        self,
-        columns: Sequence[str],
-        row_groups: Sequence[int],
-        batch_rows: int,
-        *,
-        read_ahead: bool = True,
-    ) -> Batches:
-        """These columns of these row groups, in this order, in slices."""
+    def batches(self, columns: Sequence[str], row_groups: Sequence[int], batch_rows: int) -> Batches:
+        """These columns of these row groups, in this order, in slices; no slice spans two row groups."""
         schema = pa.schema([self.schema.field(name) for name in columns])
-        chunks = [chunk for group in row_groups for chunk in self._column_chunks(group, set(columns))]
-        if not chunks:
-            return
+        reader = self._reader()
         assert self._file is not None
-        with self.damage_named():
-            if sum(length for _, length in chunks) <= limits.PRELOAD_BYTES_MAX:
-                self._file.preload(chunks)
-            elif read_ahead:
-                self._file.stream_through(chunks)
         try:
-            reader = self._reader()
-            stream = reader.iter_batches(
-                batch_size=batch_rows, row_groups=list(row_groups), columns=list(columns), use_threads=False
-            )
-            while True:
+            for bunch in self._bunches(row_groups, set(columns)):
                 with self.damage_named():
-                    batch = next(stream, None)
-                if batch is None:
-                    return
-                arrays = [_as(batch.column(field.name), field.type) for field in schema]
-                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+                    self._file.preload(chunk for _, chunks in bunch for chunk in chunks)
+                for group, _ in bunch:
+                    yield from self._decoded(reader, group, schema, batch_rows)
+                self._file.release()
         finally:
             self._file.release()
 
@@ -109,15 +92,43 @@ class TierFile:
             raise damaged(f"a file of the sidecar cannot be read: {damage}", self.where) from damage
 
     def _reader(self) -> pq.ParquetFile:
+        metadata = self.metadata
         with self.damage_named():
-            # One thread, as for checkpoints: further ones of Arrow's keep memory to themselves.
             return pq.ParquetFile(
                 self._file,
-                metadata=self._metadata,
+                metadata=metadata,
                 buffer_size=limits.READ_BLOCK_BYTES,
                 pre_buffer=False,
                 page_checksum_verification=True,
             )
+
+    def _decoded(self, reader: pq.ParquetFile, group: int, schema: pa.Schema, batch_rows: int) -> Batches:
+        # One thread, as for checkpoints: further ones of Arrow's keep memory to themselves.
+        stream = reader.iter_batches(
+            batch_size=batch_rows, row_groups=[group], columns=schema.names, use_threads=False
+        )
+        while True:
+            with self.damage_named():
+                batch = next(stream, None)
+            if batch is None:
+                return
+            arrays = [_as(batch.column(field.name), field.type) for field in schema]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def _bunches(self, row_groups: Sequence[int], columns: set[str]) -> Iterator[list[_Chunks]]:
+        """Neighbouring row groups that are fetched at once: as many as a request may bring."""
+        bunch: list[_Chunks] = []
+        bunch_bytes = 0
+        for group in row_groups:
+            chunks = self._column_chunks(group, columns)
+            size = sum(length for _, length in chunks)
+            if bunch and bunch_bytes + size > limits.PRELOAD_BYTES_MAX:
+                yield bunch
+                bunch, bunch_bytes = [], 0
+            bunch.append((group, chunks))
+            bunch_bytes += size
+        if bunch:
+            yield bunch
 
     def _column_chunks(self, row_group: int, columns: set[str]) -> list[tuple[int, int]]:
         """Where the wanted column chunks of a row group lie: (start, length)."""

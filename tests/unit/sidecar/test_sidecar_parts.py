@@ -122,15 +122,8 @@ def test_only_the_half_that_holds_the_columns_is_opened(tmp_path: Path) -> None:
     assert part.part.stats_file is not None
     assert part.part.stats_file.endswith(".stats.parquet")
     storage.delete(f"{CONFIG.folder}/{part.part.stats_file}")
-    assert (
-        sum(
-            batch.num_rows
-            for batch in PartReader(storage, CONFIG.folder, part.part)._index.batches(
-                ["path", "_event_hour", "num_records"], [0, 1, 2], 100
-            )
-        )
-        == 25
-    )
+    found = list(reader.batches(["path", "_event_hour", "num_records"]))
+    assert sum(batch.num_rows for batch in found) == 25
     with pytest.raises(DamagedSidecarError, match="not there"):
         list(reader.batches(["path", "min.v"]))
 
@@ -170,7 +163,11 @@ def test_a_full_part_keeps_its_footers_within_the_budget(columns: int, is_tiered
     shape = rows_per_part(layout, rows, config)
     assert shape.is_tiered == is_tiered
     assert limits.SIDECAR_ROW_GROUPS_MIN <= shape.row_groups <= limits.SIDECAR_ROW_GROUPS_MAX
-    full = [rows] * shape.row_groups
+    at = rows.schema.get_field_index("_event_hour")
+    hour_field = rows.schema.field(at)
+    full = [
+        rows.set_column(at, hour_field, pa.array([f"{hour:010}"] * 30)) for hour in range(shape.row_groups)
+    ]
     part = write_part(full, layout=layout, facts=part_facts(), config=config, shape=shape)
     budget = limits.SIDECAR_FOOTER_BYTES_MAX
     footers = [part.part.footer_bytes, part.part.stats_footer_bytes]
@@ -238,6 +235,16 @@ def test_more_rows_than_the_shape_allows_are_our_own_mistake() -> None:
     shape = rows_per_part(PLAIN, rows, config)
     with pytest.raises(AssertionError, match="30 rows for a part of up to 8"):
         write_part(rows_in_slices(rows), layout=PLAIN, facts=part_facts(), config=config, shape=shape)
+
+
+@pytest.mark.parametrize("swap", [(0, 1), (9, 10), (93, 94)])
+def test_rows_that_are_not_sorted_are_our_own_mistake(swap: tuple[int, int]) -> None:
+    order = list(range(95))
+    for at in (0, 1):
+        order[swap[at]] = swap[1 - at]
+    rows = rows_of(hours(95), PLAIN).take(pa.array(order))
+    with pytest.raises(AssertionError, match="sorted"):
+        written(rows, PLAIN, row_group_rows=10)
 
 
 # --- where row groups lie ------------------------------------------------------------
