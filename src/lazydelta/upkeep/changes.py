@@ -3,14 +3,15 @@
 Why: an incremental build reads the change, not the table. Contract: `read_changes` streams the adds that are
 live after the last of the commits and leaves every key that the commits add or remove in `seen`: each of them
 shadows the rows of older parts. `TouchedOrder` says which values of the order column these keys may have, so
-that only row groups in reach are searched; it is a hint, because a file may be added again with other
+that only row groups in reach are searched; it is a guess, because a file may be added again, even with other
 partition values, and who relies on it must count afterwards.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from enum import Enum
 
 import numpy as np
 import pyarrow as pa
@@ -34,51 +35,65 @@ _VALUES_MAX = 100_000  # distinct values kept; with more, every row group is sea
 _OrderTexts = Sequence[str | None]
 
 
+class Reach(Enum):
+    """How far a search for the rows of some keys goes, the cheapest first."""
+
+    REMOVES = "where the removed files lie"  # enough unless a file was added again without a remove
+    ADDS_TOO = "where the added files lie, too"
+    EVERYWHERE = "every row"
+
+
 class TouchedOrder:
     """Values of the order column that the keys of some commits may have."""
 
     def __init__(self, layout: SidecarLayout) -> None:
         partition = next((p for p in layout.partitions if p.column == layout.order_column), None)
-        # Removes carry no statistics: where the order column is no partition column, any row may be meant.
         self._column = None if partition is None else partition.physical_name
         self._type_name = layout.order_type or "string"
-        self._texts: set[str | None] | None = None if partition is None else set()
-
-    @property
-    def is_everywhere(self) -> bool:
-        """Whether nothing is known, so that every row group must be searched."""
-        return self._texts is None
+        # None: some file may lie anywhere.
+        self._removed: set[str | None] | None = set()
+        self._added: set[str | None] | None = set()
 
     def watch(self, part: CommitSlice) -> None:
         """Note where the files of a slice lie."""
-        if self._texts is None or self._column is None:
-            return
-        for add in part.adds:
-            self._texts.add((add.partition_values or {}).get(self._column))
-        for remove in part.removes:
-            if remove.partition_values is None or self._column not in remove.partition_values:
-                self._texts = None
-                return
-            self._texts.add(remove.partition_values[self._column])
-        if len(self._texts) > _VALUES_MAX:
-            self._texts = None
+        self._added = self._with(self._added, (add.partition_values or {} for add in part.adds))
+        self._removed = self._with(self._removed, (remove.partition_values for remove in part.removes))
 
-    def may_touch(self, low: _OrderTexts, high: _OrderTexts, nulls: Sequence[int]) -> Mask:
+    def values(self, reach: Reach) -> set[str | None] | None:
+        """The values as the log spells them; None where any may be meant."""
+        if reach is Reach.REMOVES:
+            return self._removed
+        if reach is Reach.EVERYWHERE or self._removed is None or self._added is None:
+            return None
+        return self._removed | self._added
+
+    def may_touch(self, reach: Reach, low: _OrderTexts, high: _OrderTexts, nulls: Sequence[int]) -> Mask:
         """Which of the ranges may hold one of the keys; `nulls` counts the rows that have no value.
 
-        A range without a bound but with values may hold anything.
+        A range without a bound may hold anything.
         """
-        if self._texts is None:
-            return np.ones(len(low), np.bool_)
-        values = self._typed([text for text in self._texts if text is not None])
+        texts = self.values(reach)
+        if texts is None or not texts:
+            return np.full(len(low), texts is None)
+        values = self._typed([text for text in texts if text is not None])
         found = values.filter(pc.invert(pc.is_null(values, nan_is_null=True)))
-        has_null = len(found) < len(self._texts)
+        has_null = len(found) < len(texts)
         lows, highs = self._typed(low), self._typed(high)
         unbounded = pc.or_(pc.is_null(lows), pc.is_null(highs)).to_numpy(zero_copy_only=False)
         answer = unbounded | (np.asarray(nulls) > 0) if has_null else unbounded
         if len(found):
-            answer |= _overlap(found, lows, highs)
+            answer = answer | _overlap(found, lows, highs)
         return np.asarray(answer, np.bool_)
+
+    def _with(
+        self, texts: set[str | None] | None, maps: Iterable[Mapping[str, str | None] | None]
+    ) -> set[str | None] | None:
+        for values in maps:
+            # Statistics order the rows where no partition column does, and removes have none.
+            if texts is None or values is None or self._column is None or self._column not in values:
+                return None
+            texts.add(values[self._column])
+        return None if texts is not None and len(texts) > _VALUES_MAX else texts
 
     def _typed(self, texts: Sequence[str | None]) -> pa.Array:
         return values_from_text(pa.array(texts, pa.string()), self._type_name)

@@ -29,7 +29,7 @@ from lazydelta.sidecar.part_reader import PartReader
 from lazydelta.sidecar.part_writer import rows_per_part
 from lazydelta.sidecar.typed_rows import conform, typed_rows
 from lazydelta.upkeep.build_plan import BuildPlan
-from lazydelta.upkeep.changes import TouchedOrder, read_changes, removed_mask, removed_ranges
+from lazydelta.upkeep.changes import Reach, TouchedOrder, read_changes, removed_mask, removed_ranges
 from lazydelta.upkeep.external_sort import ExternalSorter
 from lazydelta.upkeep.levels import PartSize, balanced, plan_levels
 from lazydelta.upkeep.part_sink import PartEntry, PartSink
@@ -120,37 +120,33 @@ def _gather(plan: BuildPlan, new_rows: _NewRows, touched: TouchedOrder, seen: Re
 
 
 def _shadowed(plan: BuildPlan, touched: TouchedOrder, seen: RemoveSet, *, new_rows: int) -> list[Part]:
-    """The previous parts without the rows whose keys are in `seen`."""
-    assert plan.previous is not None
-    found = _search(plan, touched, seen)
-    live = new_rows + sum(part.num_live for part in found)
-    if live > plan.num_files and not touched.is_everywhere:
-        # A file was added again under other partition values: look everywhere.
-        found = _search(plan, None, seen)
+    """The previous parts without the rows whose keys are in `seen`; searched as far as the count asks for."""
+    live = 0
+    for reach in Reach:
+        if reach is not Reach.EVERYWHERE and touched.values(reach) is None:
+            continue
+        found = _search(plan, touched, reach, seen)
         live = new_rows + sum(part.num_live for part in found)
-    if live != plan.num_files:
-        raise NotIncrementalError(f"the commits lead to {live} files, the checkpoint lists {plan.num_files}")
-    return found
+        if live == plan.num_files:
+            return found
+    raise NotIncrementalError(f"the commits lead to {live} files, the checkpoint lists {plan.num_files}")
 
 
-def _search(plan: BuildPlan, touched: TouchedOrder | None, seen: RemoveSet) -> list[Part]:
+def _search(plan: BuildPlan, touched: TouchedOrder, reach: Reach, seen: RemoveSet) -> list[Part]:
     assert plan.previous is not None
     parts = plan.previous.parts
-    if seen.size == 0:
-        return list(parts)
-    within = [True] * len(parts)
-    if touched is not None:
-        within = touched.may_touch(
-            [part.order_min for part in parts],
-            [part.order_max for part in parts],
-            [part.order_nulls for part in parts],
-        ).tolist()
-    listed = row_groups_by_part(plan.previous)
+    near_parts = touched.may_touch(
+        reach,
+        [part.order_min for part in parts],
+        [part.order_max for part in parts],
+        [part.order_nulls for part in parts],
+    )
     found = []
-    for part, groups, is_near in zip(parts, listed, within, strict=True):
+    for part, groups, is_near in zip(parts, row_groups_by_part(plan.previous), near_parts, strict=True):
         near = None
-        if touched is not None and groups:
+        if groups:
             mask = touched.may_touch(
+                reach,
                 [group.event_hour_min for group in groups],
                 [group.event_hour_max for group in groups],
                 [group.event_hour_nulls for group in groups],
