@@ -28,6 +28,7 @@ configs = st.builds(
     row_groups_max=st.sampled_from([1, 2, 4]),
     level_ratio=st.sampled_from([2, 4, 16]),
     sort_memory_bytes=st.sampled_from([1, 2000, 1 << 20]),
+    footer_bytes_max=st.sampled_from([128 << 10, 128 << 10, 6000]),  # the last splits parts in two
 )
 
 
