@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lazydelta import limits
 from lazydelta.errors import InvalidRequestError, LazyDeltaError
 from lazydelta.spark.config import IngestConfig
 from lazydelta.spark.stream import StreamSummary, run_stream
@@ -37,6 +40,7 @@ class Pipeline:
             event_time="timestamp",
             format="json",
             checkpoint_location=str(folder / "stream"),
+            write_sidecar=False,
         )
         self.set(**settings)
 
@@ -69,31 +73,32 @@ def pipeline(spark: SparkSession, tmp_path: Path) -> Pipeline:
 
 def test_what_arrives_between_runs_is_in_the_table_once_and_what_is_bad_beside_it(pipeline: Pipeline) -> None:
     telemetry = TelemetryFiles(pipeline.source)
-    for _ in range(3):
+    for _ in range(2):
         telemetry.add(bad=3)
+    pipeline.set(options={"maxFilesPerTrigger": "1"})
     first = pipeline.run()
     telemetry.add(bad=3)
     second = pipeline.run()
     third = pipeline.run()
     assert pipeline.ids() == sorted(telemetry.good)
     assert pipeline.rejected() == sorted(telemetry.bad)
-    assert [run.totals.batches for run in (first, second, third)] == [1, 1, 0]
-    assert (first.totals.files_read, first.totals.rows_read, first.totals.rows_rejected) == (3, 129, 9)
-    assert (second.totals.batch_first, second.totals.batch_last) == (1, 1)
+    assert [run.totals.batches for run in (first, second, third)] == [2, 1, 0]
+    assert (first.totals.files_read, first.totals.rows_read, first.totals.rows_rejected) == (2, 86, 6)
+    assert (second.totals.batch_first, second.totals.batch_last, second.totals.commits) == (2, 2, 1)
     assert {run.ended for run in (first, second, third)} == {"drained"}
-
-
-def test_the_rate_limit_makes_batches_of_so_many_files(pipeline: Pipeline) -> None:
-    telemetry = TelemetryFiles(pipeline.source)
-    for _ in range(3):
-        telemetry.add(rows=5, bad=0)
-    pipeline.set(options={"maxFilesPerTrigger": "1"})
-    summary = pipeline.run()
-    assert (summary.totals.batches, summary.totals.commits) == (3, 3)
-    assert pipeline.ids() == sorted(telemetry.good)
     told = [fields for name, fields in pipeline.events if name == "batch_done"]
     assert [fields["batch_id"] for fields in told] == [0, 1, 2]
-    assert told[-1]["rows_written"] == 15
+    assert told[1]["rows_written"] == 80
+
+
+def test_a_checkpoint_asked_for_comes_with_its_sidecar_at_the_end(pipeline: Pipeline) -> None:
+    telemetry = TelemetryFiles(pipeline.source)
+    for _ in range(2):
+        telemetry.add(rows=5, bad=0)
+    pipeline.set(options={"maxFilesPerTrigger": "1"}, write_sidecar=True, checkpoint=True)
+    totals = pipeline.run().totals
+    assert (totals.checkpoint_version, totals.sidecar_version, totals.sidecars) == (2, 2, 1)
+    assert totals.sidecar_error is None
 
 
 def test_names_with_glob_characters_blanks_and_percent_signs_are_read_once(pipeline: Pipeline) -> None:
@@ -103,6 +108,19 @@ def test_names_with_glob_characters_blanks_and_percent_signs_are_read_once(pipel
         appear(pipeline.source / name, json.dumps(row).encode())
     pipeline.run()
     assert pipeline.ids() == [str(number) for number in range(len(names))]
+
+
+def test_a_file_that_arrives_with_an_old_time_is_read_all_the_same(pipeline: Pipeline) -> None:
+    telemetry = TelemetryFiles(pipeline.source)
+    telemetry.add(rows=5, bad=0)
+    pipeline.run()
+    hidden = pipeline.source / ".late"
+    telemetry.add(rows=5, bad=0).rename(hidden)
+    month_ago = time.time() - 30 * 86400
+    os.utime(hidden, (month_ago, month_ago))
+    hidden.rename(pipeline.source / "late.json")
+    pipeline.run()
+    assert pipeline.ids() == sorted(telemetry.good)
 
 
 def test_empty_files_and_an_empty_folder_make_no_table(pipeline: Pipeline) -> None:
@@ -181,14 +199,23 @@ def test_the_error_of_a_batch_comes_out_as_it_was_and_the_batch_stays_undone(
     assert pipeline.ids() == sorted(telemetry.good)
 
 
-def test_a_bug_in_a_batch_keeps_its_own_type(pipeline: Pipeline) -> None:
-    TelemetryFiles(pipeline.source).add(rows=5, bad=0)
+def test_a_batch_cut_off_after_its_rejects_goes_on_with_the_settings_it_had(pipeline: Pipeline) -> None:
+    telemetry = TelemetryFiles(pipeline.source)
+    telemetry.add(rows=5, bad=2)
 
-    def broken(*_: object) -> None:
-        raise ZeroDivisionError
+    def cut_off(event: str, /, **_: object) -> None:
+        if event == "writing":
+            raise ZeroDivisionError
 
-    with pytest.raises(ZeroDivisionError):
-        pipeline.run(after_commit=broken)
+    with pytest.raises(ZeroDivisionError):  # a bug keeps its own type
+        pipeline.run(progress=cut_off)
+    assert (pipeline.ids(), pipeline.rejected()) == ([], sorted(telemetry.bad))
+    pipeline.set(event_time_format="yyyy")
+    with pytest.raises(InvalidRequestError, match=r"batch 0 .* \(event_time_format\)"):
+        pipeline.run()
+    pipeline.set(event_time_format=None)
+    pipeline.run()
+    assert (pipeline.ids(), pipeline.rejected()) == (sorted(telemetry.good), sorted(telemetry.bad))
 
 
 def test_two_streams_into_one_table_do_not_take_each_other_for_a_replay(
@@ -249,10 +276,14 @@ def test_a_checkpoint_location_of_another_source_table_or_query_is_refused(
         pipeline.run()
 
 
-def test_a_stream_without_a_checkpoint_location_is_refused(pipeline: Pipeline) -> None:
+def test_a_checkpoint_location_that_is_missing_or_lies_among_data_is_refused(pipeline: Pipeline) -> None:
     pipeline.set(checkpoint_location=None)
     with pytest.raises(InvalidRequestError, match="needs a checkpoint location"):
         pipeline.run()
+    for folder, match in ((pipeline.config.source, "would be read"), (pipeline.config.target, "VACUUM")):
+        pipeline.set(checkpoint_location=f"file:{folder}/progress")
+        with pytest.raises(InvalidRequestError, match=match):
+            pipeline.run()
 
 
 def test_a_source_that_does_not_exist_is_told_in_words(pipeline: Pipeline, tmp_path: Path) -> None:
@@ -279,3 +310,21 @@ def test_a_continuous_stream_takes_what_arrives_until_it_is_asked_to_stop(pipeli
     pipeline.run()
     assert pipeline.ids() == sorted(telemetry.good)
     assert pipeline.rejected() == sorted(telemetry.bad)
+
+
+def test_a_batch_that_takes_too_long_to_wait_for_is_given_up_and_done_again(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    telemetry = TelemetryFiles(pipeline.source)
+    telemetry.add(rows=5, bad=1)
+    stop = threading.Event()
+
+    def dawdle(event: str, /, **_: object) -> None:
+        if event == "counted":
+            stop.set()
+            time.sleep(1)
+
+    monkeypatch.setattr(limits, "STREAM_STOP_SECONDS", 0.2)
+    assert pipeline.run(stop=stop, progress=dawdle).ended == "given up"
+    pipeline.run()
+    assert (pipeline.ids(), pipeline.rejected()) == (sorted(telemetry.good), sorted(telemetry.bad))

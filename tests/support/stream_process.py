@@ -1,8 +1,8 @@
 """`lazydelta ingest --stream` as a process of its own that a test can kill, Java included.
 
 Contract: `StreamProcess(...)` starts it in a process group of its own; `kill()` is SIGKILL to the whole
-group, `terminate()` is SIGTERM to the command alone. `wait_for(condition)` polls tightly until the condition
-holds or the process ends. What it told on stdout and stderr is in `output()`.
+group. `wait_for(condition)` polls tightly until the condition holds or the process ends. What it told on
+stdout and stderr is in `output()`.
 """
 
 from __future__ import annotations
@@ -66,13 +66,12 @@ class StreamProcess:
         self._process.wait()
         self._file.close()
 
-    def terminate(self) -> None:
-        """Ask the command to stop."""
-        self._process.send_signal(signal.SIGTERM)
-
-    def interrupt(self) -> None:
-        """Ctrl-C, as a terminal sends it: to the whole group."""
-        os.killpg(self._process.pid, signal.SIGINT)
+    def ask_to_stop(self, number: signal.Signals, *, whole_group: bool) -> None:
+        """Send a signal to the command alone, or as terminals and supervisors do, to its Java as well."""
+        if whole_group:
+            os.killpg(self._process.pid, number)
+        else:
+            self._process.send_signal(number)
 
     def wait(self, *, seconds_max: float = START_SECONDS_MAX) -> int:
         """The exit code."""

@@ -8,6 +8,7 @@ failure.
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -111,12 +112,15 @@ def ingest(
 def _run(config: IngestConfig, *, as_json: bool, read_again: bool) -> None:
     from lazydelta.spark.config import check_config
     from lazydelta.spark.session import get_session
+    from lazydelta.spark.stopping import children_deaf_to_sigterm
 
     check_config(config)
     raise_on_interrupt()  # what takes long to import is there
     progress = _listener(as_json=as_json)
     progress("starting", target=config.target)
-    session = get_session(config)
+    # A batch can be finished only if Java outlives the wish to stop.
+    with children_deaf_to_sigterm() if config.stream is not None else nullcontext():
+        session = get_session(config)
     try:
         if config.stream is not None:
             _stream(session, config, progress, as_json=as_json, read_again=read_again)

@@ -3,7 +3,8 @@
 Why: a stream must not be cut off in the middle of a batch without need; the next start would do it again.
 Contract: inside `stop_on_signals` the first signal sets the event and nothing else; the second ends the
 process at once, with the signal's usual exit code. What was in place before is restored at the end. Away from
-the main thread, where Python allows no handlers, the event is simply never set.
+the main thread, where Python allows no handlers, the event is simply never set. What is started inside
+`children_deaf_to_sigterm` leaves the decision to this process, even when a supervisor asks the whole group.
 """
 
 from __future__ import annotations
@@ -40,3 +41,16 @@ def stop_on_signals() -> Iterator[threading.Event]:
         for number, handler in before.items():
             signal.signal(number, handler)
         signal.set_wakeup_fd(descriptor)
+
+
+@contextmanager
+def children_deaf_to_sigterm() -> Iterator[None]:
+    """Processes started by the body ignore SIGTERM; Java inherits that, and ends with this process."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -28,7 +28,7 @@ from lazydelta.spark.config import IngestConfig
 from lazydelta.spark.failures import explain, explained
 from lazydelta.spark.progress import Progress
 from lazydelta.spark.stream_batches import StreamBatches
-from lazydelta.spark.stream_source import open_limited_stream, source_name
+from lazydelta.spark.stream_source import absolute, open_limited_stream, source_name, with_format
 from lazydelta.spark.stream_state import open_stream_state
 from lazydelta.spark.stream_totals import StreamTotals
 
@@ -70,6 +70,7 @@ def run_stream(
     location = _checkpoint_location(config)
     stop = stop or threading.Event()
     name = source_name(config)
+    config = with_format(spark, config)
     with explained("opening the stream", name):
         state = open_stream_state(spark, config, source=name, location=location, read_again=read_again)
     batches = StreamBatches(spark, config, state, progress=progress, stop=stop)
@@ -79,6 +80,7 @@ def run_stream(
         end, failure = _end_of(query, batches, stop)
     if end != "given up":
         _raise_failure(failure, batches, name)
+        batches.write_last_checkpoint()
     elapsed_ms = round((time.monotonic() - began) * 1000)
     return StreamSummary(
         ended=end, totals=batches.totals, checkpoint_location=location, elapsed_ms=elapsed_ms
@@ -147,13 +149,32 @@ def _raise_failure(failure: BaseException | None, batches: StreamBatches, name: 
 
 
 def _checkpoint_location(config: IngestConfig) -> str:
-    if not config.checkpoint_location:
+    """The checkpoint location, where it is one."""
+    location = config.checkpoint_location
+    if not location:
         raise InvalidRequestError(
             "a stream needs a checkpoint location, to know after a stop what it has read",
             "--checkpoint-location",
-            "name a folder of its own that is kept between runs, not inside the table",
+            "name a folder of its own that is kept between runs",
         )
-    return config.checkpoint_location
+    places = (
+        ("source", config.source, "it would be read"),
+        ("target", config.target, "VACUUM would delete it"),
+    )
+    for place, folder, danger in places:
+        if folder and _is_data_of(folder, location):
+            raise InvalidRequestError(
+                f"the checkpoint location lies inside the {place}, where {danger}",
+                location,
+                "name a folder of its own beside it",
+            )
+    return location
+
+
+def _is_data_of(folder: str, location: str) -> bool:
+    """Whether a folder holds the location in plain sight; names with `_` or `.` first are nobody's data."""
+    inside = f"{absolute(location)}/".partition(f"{absolute(folder)}/")
+    return not inside[0] and bool(inside[1]) and not inside[2].startswith(("_", "."))
 
 
 @contextmanager

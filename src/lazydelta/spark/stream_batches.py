@@ -45,7 +45,9 @@ class StreamBatches:
         self.is_refusing = False
         self.totals = StreamTotals()
         self._spark = spark
-        self._config = msgspec.structs.replace(config, app_id=state.app_id)
+        # A checkpoint that was asked for comes at the end, not after every batch.
+        self._config = msgspec.structs.replace(config, app_id=state.app_id, checkpoint=False)
+        self._is_checkpoint_asked = config.checkpoint
         self._state = state
         self._progress = progress
         self._stop = stop
@@ -64,6 +66,12 @@ class StreamBatches:
         finally:
             self.is_busy = False
 
+    def write_last_checkpoint(self) -> None:
+        """The checkpoint and its sidecar, where they were asked for and something was written."""
+        if self._is_checkpoint_asked and self.totals.commits:
+            config = msgspec.structs.replace(self._config, checkpoint=True)
+            self.totals.add_sidecar(after_commit(self._spark, config, self._progress))
+
     def _write(self, frame: DataFrame, batch_id: int) -> None:
         totals = self.totals
         files, rows, spark = self._rows(frame)
@@ -71,7 +79,8 @@ class StreamBatches:
         if rows is not None:
             result = write_batch(spark, rows, self._config, batch_id=batch_id, progress=self._progress)
             self._remember_table()
-            totals.add(result, after_commit(self._spark, self._config, self._progress))
+            totals.add(result)
+            totals.add_sidecar(after_commit(self._spark, self._config, self._progress))
         totals.batches += 1
         totals.files_read += files or 0
         totals.batch_first = batch_id if totals.batch_first is None else totals.batch_first

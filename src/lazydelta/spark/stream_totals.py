@@ -29,12 +29,16 @@ class StreamTotals(msgspec.Struct, kw_only=True):
     batch_first: int | None = None
     batch_last: int | None = None
 
-    def add(self, result: BatchResult, sidecar: SidecarOutcome) -> None:
-        """Count one more batch."""
+    def add_sidecar(self, sidecar: SidecarOutcome) -> None:
+        """Note what there is after a commit."""
         self.sidecars += sidecar.sidecar_kind in ("full", "incremental")
         self.checkpoint_version = sidecar.checkpoint_version
-        self.sidecar_version = sidecar.sidecar_version or self.sidecar_version
+        if sidecar.sidecar_version is not None:
+            self.sidecar_version = sidecar.sidecar_version
         self.sidecar_error = sidecar.sidecar_error
+
+    def add(self, result: BatchResult) -> None:
+        """Count one more batch."""
         self.replayed += result.is_replay
         self.rows_read += result.rows_read
         self.rows_written += result.rows_written
