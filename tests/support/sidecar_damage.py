@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from lazydelta.settings import Settings
 from lazydelta.sidecar.config import SidecarConfig
-from lazydelta.sidecar.part_encoding import footer_length
+from lazydelta.sidecar.part_encoding import footer_crc32, footer_length
 from lazydelta.sidecar.part_writer import row_group_span
 from lazydelta.storage import Storage, open_storage
 from tests.support.actions import add, stats
@@ -96,6 +96,7 @@ def rewrite_part(table: TableBuilder, change: Callable[[pa.Table], pa.Table], *,
         entry = manifest["parts"][part]
         manifest["sidecar_size_bytes"] += len(body) - entry["size_bytes"]
         entry |= {"size_bytes": len(body), "footer_bytes": footer_length(body)}
+        entry["footer_crc32"] = footer_crc32(body)
         own = [group for group in manifest["row_groups"] if group.get("part", 0) == part]
         for index, group in enumerate(own):
             start, end = row_group_span(footer.row_group(index))

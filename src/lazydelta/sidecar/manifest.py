@@ -59,6 +59,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     build: str
     size_bytes: int
     footer_bytes: int  # from where the footer begins to the end of the file
+    footer_crc32: int | None = None  # of those bytes; pages have checksums of their own, a footer has none
     schema_hash: str
     num_rows: int
     num_row_groups: int
@@ -72,6 +73,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     stats_file: str | None = None
     stats_size_bytes: int = 0
     stats_footer_bytes: int = 0
+    stats_footer_crc32: int | None = None
     total_bytes: int = 0  # data bytes of the live rows' files
 
     @property

@@ -7,6 +7,7 @@ decimals. Row-group statistics only where a filter can use them. Page checksums,
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -72,6 +73,11 @@ def described_schema(schema: pa.Schema, keys: dict[bytes, bytes]) -> pa.Schema:
 def footer_length(body: bytes) -> int:
     """The bytes of a Parquet file from where its footer begins to its end."""
     return int.from_bytes(body[-8:-4], "little") + 8
+
+
+def footer_crc32(body: bytes) -> int:
+    """The checksum of those bytes."""
+    return zlib.crc32(memoryview(body)[len(body) - footer_length(body) :])
 
 
 def _options(schema: pa.Schema) -> dict[str, Any]:  # Any: keyword arguments of pyarrow's

@@ -39,12 +39,22 @@ class PartReader:
 
     def __init__(self, storage: Storage, folder: str, part: Part) -> None:
         self.part = part
-        self._index = TierFile(storage, f"{folder}/{part.file}", part.size_bytes, part.footer_bytes)
+        self._index = TierFile(
+            storage,
+            f"{folder}/{part.file}",
+            part.size_bytes,
+            footer_bytes=part.footer_bytes,
+            footer_crc32=part.footer_crc32,
+        )
         self._stats = (
             None
             if part.stats_file is None
             else TierFile(
-                storage, f"{folder}/{part.stats_file}", part.stats_size_bytes, part.stats_footer_bytes
+                storage,
+                f"{folder}/{part.stats_file}",
+                part.stats_size_bytes,
+                footer_bytes=part.stats_footer_bytes,
+                footer_crc32=part.stats_footer_crc32,
             )
         )
         self._facts: PartFacts | None = None
@@ -159,6 +169,8 @@ class PartReader:
             _ = self.stats_metadata
             in_stats = [name for name in names if name in self._stats_tier.schema.names]
             sources.append((self._stats_tier, [name for name in in_stats if name not in in_index]))
+            if absent := [name for name in names if name not in {*in_index, *in_stats}]:
+                raise damaged(f"a part has no column {absent[0]!r}", self._index.where)
         with ExitStack() as stack:
             streams = [
                 stack.enter_context(closing(tier.batches(found, groups, batch_rows)))

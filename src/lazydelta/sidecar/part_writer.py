@@ -22,7 +22,7 @@ from lazydelta.sidecar.damage import damaged
 from lazydelta.sidecar.layout import SidecarLayout, sort_keys
 from lazydelta.sidecar.manifest import FORMAT, Binding, Part, RowGroup
 from lazydelta.sidecar.names import Tier, part_name
-from lazydelta.sidecar.part_encoding import NAN_KEY, footer_length, open_writer, row_groups_of
+from lazydelta.sidecar.part_encoding import NAN_KEY, footer_crc32, footer_length, open_writer, row_groups_of
 from lazydelta.sidecar.zones import OrderRange, ZoneGatherer
 from lazydelta.storage import Storage
 
@@ -146,6 +146,7 @@ def _written(
         build=facts.build,
         size_bytes=len(bodies[0]),
         footer_bytes=footer_length(bodies[0]),
+        footer_crc32=footer_crc32(bodies[0]),
         schema_hash=layout.schema_hash,
         num_rows=zones.row_count,
         num_row_groups=len(zones.order_ranges),
@@ -156,6 +157,7 @@ def _written(
         stats_file=names[1] if is_tiered else None,
         stats_size_bytes=len(bodies[1]) if is_tiered else 0,
         stats_footer_bytes=footer_length(bodies[1]) if is_tiered else 0,
+        stats_footer_crc32=footer_crc32(bodies[1]) if is_tiered else None,
         total_bytes=total_bytes,
     )
     row_groups = row_group_entries(pq.read_metadata(pa.BufferReader(bodies[0])), zones.order_ranges)

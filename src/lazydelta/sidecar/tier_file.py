@@ -6,6 +6,7 @@ Contract: nothing is read before it is asked for. What cannot be decoded, is cut
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -19,18 +20,31 @@ from lazydelta.sidecar.damage import damaged
 from lazydelta.sidecar.part_encoding import described_schema
 from lazydelta.storage import ObjectNotFoundError, ObjectTooShortError, RangedFile, Storage
 
+_TRAILER_BYTES = 8  # the footer's length and Parquet's mark
 _Chunks = tuple[int, list[tuple[int, int]]]  # a row group and where its wanted columns lie
 
 
 class TierFile:
-    """A lazily opened file; `footer_bytes`, where known, spares a request."""
+    """A lazily opened file; its footer's length, where known, spares a request.
 
-    def __init__(self, storage: Storage, name: str, size_bytes: int, footer_bytes: int = 0) -> None:
+    Its checksum spares more: Arrow may abort the whole process over a footer with a flipped bit.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        name: str,
+        size_bytes: int,
+        *,
+        footer_bytes: int = 0,
+        footer_crc32: int | None = None,
+    ) -> None:
         self.name = name
         self.where = f"{storage.root}/{name}"
         self._storage = storage
         self._size_bytes = size_bytes
         self._footer_bytes = footer_bytes
+        self._footer_crc32 = footer_crc32
         self._file: RangedFile | None = None
         self._metadata: pq.FileMetaData | None = None
         self._schema: pa.Schema | None = None
@@ -41,8 +55,7 @@ class TierFile:
         if self._metadata is None:
             with self.damage_named():
                 self._file = RangedFile(self._storage, self.name, self._size_bytes)
-                if limits.PARQUET_FOOTER_GUESS_BYTES < self._footer_bytes <= self._size_bytes:
-                    self._file.preload([(self._size_bytes - self._footer_bytes, self._footer_bytes)])
+                self._check_footer(self._file)
                 self._metadata = pq.read_metadata(self._file)
         return self._metadata
 
@@ -90,6 +103,19 @@ class TierFile:
             raise damaged(f"a file of the sidecar is torn: {cut.what}", self.where) from cut
         except (pa.ArrowException, OSError, UnicodeDecodeError, msgspec.DecodeError) as damage:
             raise damaged(f"a file of the sidecar cannot be read: {damage}", self.where) from damage
+
+    def _check_footer(self, file: RangedFile) -> None:
+        if not _TRAILER_BYTES < self._footer_bytes <= self._size_bytes:
+            return
+        start = self._size_bytes - self._footer_bytes
+        if self._footer_bytes > limits.PARQUET_FOOTER_GUESS_BYTES:
+            file.preload([(start, self._footer_bytes)])
+        if self._footer_crc32 is None:
+            return
+        file.seek(start)
+        if zlib.crc32(file.read_buffer(self._footer_bytes)) != self._footer_crc32:
+            told = "a file of the sidecar cannot be read: its footer is not the one that the manifest tells"
+            raise damaged(told, self.where)
 
     def _reader(self) -> pq.ParquetFile:
         metadata = self.metadata

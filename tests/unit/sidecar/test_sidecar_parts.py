@@ -20,7 +20,7 @@ from lazydelta.sidecar.damage import DamagedSidecarError
 from lazydelta.sidecar.layout import SidecarLayout
 from lazydelta.sidecar.manifest import Part
 from lazydelta.sidecar.part_reader import PartReader, read_facts
-from lazydelta.sidecar.part_writer import WrittenPart, rows_per_part, store_part, write_part
+from lazydelta.sidecar.part_writer import PartShape, WrittenPart, rows_per_part, store_part, write_part
 from lazydelta.storage import Storage
 from tests.support import actions
 from tests.support.actions import Action
@@ -311,6 +311,22 @@ def test_a_flipped_bit_is_damage(tmp_path: Path) -> None:
         list(damaged_reader(tmp_path, body, part.part).batches())
 
 
+@pytest.mark.parametrize("is_tiered", [False, True])
+def test_a_flipped_bit_anywhere_in_a_footer_is_damage(tmp_path: Path, is_tiered: bool) -> None:
+    part = written(rows_of(hours(20), PLAIN), PLAIN, is_tiered=is_tiered)
+    start = len(part.body) - part.part.footer_bytes
+    for at in range(start, len(part.body), 37):
+        body = part.body[:at] + bytes([part.body[at] ^ 1]) + part.body[at + 1 :]
+        with pytest.raises(DamagedSidecarError, match="not the one"):
+            _ = damaged_reader(tmp_path, body, part.part).metadata
+
+
+def test_a_column_that_a_part_lacks_is_named(tmp_path: Path) -> None:
+    part = written(rows_of(hours(5), PLAIN), PLAIN)
+    with pytest.raises(DamagedSidecarError, match=r"no column 'min\.w'"):
+        list(stored(storage_at(tmp_path), part).batches(["path", "min.w"]))
+
+
 def test_a_missing_part_is_damage(tmp_path: Path) -> None:
     part = written(rows_of(hours(5), PLAIN), PLAIN)
     with pytest.raises(DamagedSidecarError, match="not there"):
@@ -329,6 +345,41 @@ def test_a_parquet_file_that_is_no_part_has_no_facts(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1]}), sink)
     body = sink.getvalue().to_pybytes()
     part = written(rows_of(hours(1), PLAIN), PLAIN).part
-    reader = damaged_reader(tmp_path, body, msgspec.structs.replace(part, size_bytes=len(body)))
+    told = msgspec.structs.replace(part, size_bytes=len(body), footer_crc32=None)
+    reader = damaged_reader(tmp_path, body, told)
     with pytest.raises(DamagedSidecarError, match="no part"):
         _ = reader.facts
+
+
+# --- what a read costs -----------------------------------------------------------------
+
+
+def requests(storage: Storage, reader: PartReader, columns: list[str], row_groups: list[int] | None) -> int:
+    before = storage.counters.snapshot().requests
+    assert list(reader.batches(columns, row_groups))
+    return storage.counters.snapshot().requests - before
+
+
+def test_a_read_costs_the_footer_and_one_request_for_neighbouring_row_groups(tmp_path: Path) -> None:
+    layout, rows = wide_rows(6, 4_000, text_bytes=32)
+    part = written(sorted_rows(rows, layout), layout, row_group_rows=500)
+    assert len(part.body) > 4 * limits.PARQUET_FOOTER_GUESS_BYTES
+    storage = storage_at(tmp_path)
+    store_part(storage, CONFIG, part)
+    assert requests(storage, PartReader(storage, CONFIG.folder, part.part), ["path"], [0]) == 2
+    assert requests(storage, PartReader(storage, CONFIG.folder, part.part), layout.schema.names, None) == 2
+
+
+def test_a_footer_longer_than_the_guess_is_one_request_where_the_manifest_tells_its_length(
+    tmp_path: Path,
+) -> None:
+    layout, rows = wide_rows(30, 10, text_bytes=32)
+    config = SidecarConfig(row_group_rows=1)
+    shape = PartShape(row_groups=10, rows=10, is_tiered=False)
+    rows = sorted_rows(rows, layout)
+    part = write_part([rows], layout=layout, facts=part_facts(), config=config, shape=shape)
+    assert part.part.footer_bytes > limits.PARQUET_FOOTER_GUESS_BYTES
+    storage = storage_at(tmp_path)
+    store_part(storage, CONFIG, part)
+    _ = PartReader(storage, CONFIG.folder, part.part).metadata
+    assert storage.counters.snapshot().requests_by_kind["get_range"] == 1
