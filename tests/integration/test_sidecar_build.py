@@ -201,6 +201,16 @@ def test_a_file_added_again_under_another_hour_is_found(table: TableBuilder) -> 
     assert_exact(table, 1)
 
 
+def test_a_file_that_comes_and_goes_again_and_again_counts_once(table: TableBuilder) -> None:
+    for round_ in range(6):
+        if round_ % 2:
+            table.commit([file_at(3, "f7", size=100 + round_)]).checkpoint()
+        else:
+            table.commit([], [removed(3, "f7")]).checkpoint()
+        assert built(table).kind == "incremental"
+        assert_exact(table, round_ + 1)
+
+
 def test_a_part_whose_rows_are_all_gone_vanishes(table: TableBuilder) -> None:
     gone = [removed(number // 2, f"f{number}") for number in range(13)]
     table.commit([], gone).checkpoint()
