@@ -24,11 +24,17 @@ import pytest
 import lazydelta as ld
 from lazydelta import limits
 from lazydelta.settings import OPTIONS, build_settings
+from lazydelta.sidecar.config import SidecarConfig
+from lazydelta.spark.config import IngestConfig
 from lazydelta.storage import open_storage
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
 PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PIPELINE_SETTINGS = {
+    *(f"ingest.{name}" for name in IngestConfig.__struct_fields__),
+    *(f"sidecar.{name}" for name in SidecarConfig.__struct_fields__),
+}
 FENCE = re.compile(r"^(?P<mark><!-- not run: .*? -->\n)?```(?P<kind>\w+)\n(?P<body>.*?)^```$", re.M | re.S)
 LINK = re.compile(r"\[[^\]]+\]\((?!\w+:)([^)#]+)(?:#[^)]*)?\)")
 GENERATE = re.compile(r"^\$ python -m bench\.generate (.+)$", re.M)
@@ -110,7 +116,7 @@ def test_the_page_of_limits_agrees_with_the_module() -> None:
         cells = [cell.strip() for cell in line.split("|")[1:-1]]
         if len(cells) == 4 and cells[0].startswith("`"):
             told[cells[0].strip("`")] = number(cells[1])
-            assert not cells[3] or cells[3].strip("`") in OPTIONS
+            assert not cells[3] or cells[3].strip("`") in {*OPTIONS, *PIPELINE_SETTINGS}
     units = {"KIB", "MIB"}
     assert told == {
         name: value for name, value in vars(limits).items() if name.isupper() and name not in units
