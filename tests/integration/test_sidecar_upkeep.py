@@ -16,6 +16,7 @@ import pytest
 from lazydelta.errors import StorageError
 from lazydelta.sidecar.config import SidecarConfig
 from lazydelta.sidecar.names import delta_name
+from lazydelta.spark.checkpoint import ensure_sidecar
 from lazydelta.upkeep.build import build_sidecar
 from lazydelta.upkeep.clean import clean_sidecars
 from lazydelta.upkeep.deltas import write_delta_files
@@ -199,3 +200,7 @@ def test_what_spark_writes_over_a_table_s_life_passes(spark: SparkSession, tmp_p
     checked()
     assert kinds[0] == "full"
     assert "incremental" in kinds[1:]
+    replaced = ensure_sidecar(spark, str(folder), config=config, full=True, spark_files_min=0)
+    assert replaced is not None
+    assert replaced.kind == "full"
+    assert verify_sidecar(storage_of(folder), config=config).differences == ()

@@ -20,7 +20,7 @@ from lazydelta.protocol.schema import StructType
 from lazydelta.protocol.value_text import values_from_text
 from lazydelta.sidecar.damage import damaged
 from lazydelta.sidecar.layout import field_kind, field_path, layout_of
-from lazydelta.sidecar.manifest import Part, RowGroup, ZoneBounds
+from lazydelta.sidecar.manifest import Manifest, Part, RowGroup, ZoneBounds
 from lazydelta.sidecar.names import parse_name
 from lazydelta.sidecar.part_reader import PartReader
 from lazydelta.sidecar.part_writer import PartFacts, row_group_span
@@ -70,19 +70,26 @@ class PartCheck:
         self._live_bytes = 0
         self._last: tuple[pa.Scalar, pa.Scalar] | None = None
 
-    def footer(self, table_id: str) -> None:
+    def footer(self, manifest: Manifest) -> None:
         """What can be told without reading rows."""
         part, facts, metadata = self._part, self._reader.facts, self._reader.metadata
         parsed = parse_name(part.file)
         assert parsed is not None, "a manifest was checked for names of parts"
-        for label, told, found in (
+        claims: list[tuple[str, object, object]] = [
             ("build", part.build, facts.build),
             ("build in its name", parsed.build, facts.build),
             ("number in its name", parsed.number, facts.number),
-            ("table id", table_id, facts.table_id),
+            ("version in its name", parsed.version, facts.version),
+            ("table id", manifest.table_id, facts.table_id),
             ("schema hash", part.schema_hash, facts.schema_hash),
             ("footer length", part.footer_bytes, metadata.serialized_size + 8),
-        ):
+        ]
+        if part.build == manifest.build:  # without the manifest, parts of one build are recognised by these
+            claims += [
+                ("number of files", manifest.num_files, facts.num_files),
+                ("binding", manifest.binding, facts.binding),
+            ]
+        for label, told, found in claims:
             if told != found:
                 self._note(f"its {label} is {found!r}, the manifest says {told!r}")
         if part.stats_file is not None:

@@ -209,7 +209,7 @@ class _Run:
         with closing(PartReader(self._storage, self._config.folder, part)) as reader:
             try:
                 check = PartCheck(reader, row_groups, order_type=manifest.order_type, findings=self.findings)
-                check.footer(manifest.table_id)
+                check.footer(manifest)
                 self.parts += 1
                 for index, rows, live in row_groups_of(reader):
                     check.row_group(index, rows, live)

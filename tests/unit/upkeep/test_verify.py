@@ -151,6 +151,57 @@ def test_many_files_are_compared_on_disk_within_the_memory_given(tmp_path: Path)
     assert (found.kind, found.path) == ("differs", "part-060000")
 
 
+@pytest.fixture
+def wide_table(tmp_path: Path) -> TableBuilder:
+    """A table so wide that its part is split into index and statistics."""
+    columns = {"date": "date"} | {f"c{n:03}": "long" for n in range(30)}
+    files = []
+    for number in range(40):
+        values = {f"c{n:03}": number + n for n in range(30)}
+        told = stats(9, low=values, high=values, nulls=dict.fromkeys(values, 0))
+        files.append(add(f"f{number:02}", stats=told))
+    builder = TableBuilder(tmp_path / "wide", schema=columns).commit(adds=files).checkpoint()
+    build_sidecar(storage_of(builder), config=msgspec.structs.replace(CONFIG, footer_bytes_max=20_000))
+    assert only(builder, "*.stats.parquet").exists()
+    return builder
+
+
+def test_a_split_part_passes(wide_table: TableBuilder) -> None:
+    report = verify(wide_table)
+    assert report.differences == ()
+    assert (report.parts_checked, report.rows_checked) == (1, 40)
+
+
+@pytest.mark.parametrize("half", ["index", "stats"])
+def test_a_missing_or_torn_half_of_a_split_part_is_named(wide_table: TableBuilder, half: str) -> None:
+    path = only(wide_table, f"*.{half}.parquet")
+    path.write_bytes(path.read_bytes()[:-10])
+    assert any(path.name in found.what for found in differences(wide_table))
+    path.unlink()
+    assert any(f"{path.name} is missing" in found.what for found in differences(wide_table))
+
+
+def test_a_table_without_partitions_is_sorted_by_path_alone(tmp_path: Path) -> None:
+    table = TableBuilder(tmp_path, partition_columns=()).commit(
+        adds=[numbered_file(n, partition={}) for n in range(30)]
+    )
+    build(table.checkpoint())
+    assert verify(table).differences == ()
+    rewrite_part(table, lambda rows: rows.take(pa.array([*range(28), 29, 28])))
+    assert any("not sorted at part-00028" in found.what for found in differences(table))
+
+
+def test_a_table_sorted_by_a_column_of_statistics_passes_and_its_ranges_are_checked(tmp_path: Path) -> None:
+    config = msgspec.structs.replace(CONFIG, time_column="count")
+    files = [*numbered_files(range(30)), add("without", stats=None)]
+    table = TableBuilder(tmp_path).commit(adds=files).checkpoint()
+    build_sidecar(storage_of(table), config=config)
+    assert verify(table, config=config).differences == ()
+    edit_manifest(table, lambda m: m["row_groups"][3].update(event_hour_max="30"))
+    [found] = verify(table, config=config).differences
+    assert "row group 3 event_hour_max is '30', but a row has" in found.what
+
+
 # --- parts ---------------------------------------------------------------------
 
 
