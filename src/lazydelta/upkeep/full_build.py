@@ -31,7 +31,8 @@ def write_full(plan: BuildPlan, sink: PartSink, progress: Progress) -> None:
     sample: pa.RecordBatch | None = None
     total_bytes = 0
     with ExternalSorter(plan.layout.schema, keys, plan.config.sort_memory_bytes) as sorter:
-        with closing(_checkpoint_rows(plan)) as stream:
+        # Statistics are decoded ahead while rows are sorted and go to disk.
+        with closing(prefetch(_checkpoint_rows(plan), batches_max=2)) as stream:
             for rows in stream:
                 sample = rows if sample is None else sample
                 total_bytes += pc.sum(rows.column("size"), min_count=0).as_py()
