@@ -84,6 +84,10 @@ def check_config(config: IngestConfig) -> IngestConfig:
             raise _wrong(
                 name, "is missing", f"give {option}, or set it in the [ingest] table of the settings"
             )
+    if not config.source and config.format is None:
+        raise _wrong(
+            "source", "is missing", "give SOURCE, or --format and the options of a source without a path"
+        )
     if config.target_file_size < 1:
         raise _wrong("target_file_size", f"is {config.target_file_size}", "give a size such as 128MB")
     try:
@@ -92,7 +96,8 @@ def check_config(config: IngestConfig) -> IngestConfig:
         raise _wrong(
             "time_zone", f"{config.time_zone!r} is no time zone", "write a name such as UTC or Europe/Berlin"
         ) from problem
-    if config.options.get("mode", "").upper() == "DROPMALFORMED":
+    modes = [value.upper() for name, value in config.options.items() if name.lower() == "mode"]
+    if "DROPMALFORMED" in modes:
         raise _wrong("options", "mode=DROPMALFORMED loses rows", "leave it out: such rows go to the rejects")
     return config
 

@@ -41,6 +41,17 @@ _KNOWN: tuple[tuple[str, type[LazyDeltaError], str], ...] = (
         "check the store and the network, then run it again: the table is as its last commit left it",
     ),
     (
+        r"Failed to find the data source|DATA_SOURCE_NOT_FOUND",
+        InvalidRequestError,
+        "give --format json, csv, parquet, orc, delta or table; others need spark.jars.packages",
+    ),
+    (r"PATH_NOT_FOUND|Path does not exist", InvalidRequestError, "check the path"),
+    (
+        r"INVALID_DATETIME_PATTERN",
+        InvalidRequestError,
+        "write --event-time-format in Spark's letters",
+    ),
+    (
         r"OutOfMemoryError|Java heap space",
         LazyDeltaError,
         "give more with --spark-conf spark.driver.memory=4g",
@@ -76,7 +87,7 @@ def explain(problem: BaseException, doing: str, where: str) -> LazyDeltaError:
             line = next(line for line in causes if re.search(pattern, line))
             return branch(f"{doing} failed: {_first_line(line)}", where, fix)
     branch = InvalidRequestError if _is_refusal(problem) else LazyDeltaError
-    return branch(f"{doing} failed: {_first_line(causes[-1])}", where, _OTHERWISE)
+    return branch(f"{doing} failed: {_summed_up(causes)}", where, _OTHERWISE)
 
 
 def _is_refusal(problem: BaseException) -> bool:
@@ -106,6 +117,13 @@ def _java_messages(throwable: Any) -> list[str]:  # Any: an object of the JVM
     except Exception:  # noqa: BLE001 - the JVM is gone: what was read must do
         return messages
     return messages
+
+
+def _summed_up(causes: list[str]) -> str:
+    """The innermost message that Spark wrote for users, and the root cause where that is another."""
+    root = _first_line(causes[-1])
+    written = [_first_line(cause) for cause in causes if re.match(r"\w+: \[[A-Z_.]+\]", cause)]
+    return root if not written or written[-1] == root else f"{written[-1]} ({root})"
 
 
 def _first_line(message: str) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from lazydelta.errors import InvalidRequestError
 from lazydelta.spark.after_commit import after_commit
 from lazydelta.spark.config import IngestConfig
 from lazydelta.spark.delta_table import Commit, find_commit, set_properties, table_state
@@ -27,6 +28,7 @@ from lazydelta.spark.record_columns import INTERNAL, RAW_TEXT, REASON, quoted
 from lazydelta.spark.rejects import check_rejects, write_rejects
 from lazydelta.spark.row_size import measured_row_bytes
 from lazydelta.spark.source import rows_of
+from lazydelta.spark.ticker import ticking
 from lazydelta.spark.time_column import DatedFrame, column_of, with_period
 
 if TYPE_CHECKING:
@@ -80,7 +82,7 @@ def write_batch(
     """Write what `open_source` or a batch of `open_stream` gave; see the module's contract."""
     began = time.monotonic()
     mark = f"lazydelta {uuid.uuid4().hex}"
-    with explained("the batch", config.target):
+    with explained("the batch", config.target), ticking(spark, progress):
         progress("reading", source=config.source, batch_id=batch_id)
         found = rows_of(spark, frame, config)
         if not found.columns:  # files without a line
@@ -110,13 +112,24 @@ def _dated(spark: SparkSession, frame: DataFrame, config: IngestConfig) -> tuple
     """The rows with their periods, and the source's schema as it is to be kept."""
     from pyspark.sql.types import StructType
 
-    rows = frame
-    found = StructType([field for field in rows.schema.fields if field.name not in INTERNAL])
+    found = StructType([field for field in frame.schema.fields if field.name not in INTERNAL])
+    _check_names(found, config)
     kept = kept_schema(table_state(spark, config.target), config)
     schema = reconciled(kept, found, config)
+    rows = frame
     if kept is not None:
-        rows = conformed(rows, schema, keep=INTERNAL, where=config.source or config.target)
+        rows = conformed(frame, schema, keep=INTERNAL, where=config.source or config.target)
     return with_period(rows, config, raw_text=RAW_TEXT, reason=REASON), schema
+
+
+def _check_names(found: StructType, config: IngestConfig) -> None:
+    for name in found.names:
+        if name.lower() == config.time_column_name.lower():
+            raise InvalidRequestError(
+                f"the source has a column {name} already, which the pipeline is to make",
+                config.source or config.target,
+                "give --time-column another name, or leave that column out of the source",
+            )
 
 
 def _checked_target(

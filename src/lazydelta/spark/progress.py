@@ -2,7 +2,7 @@
 
 Events of one batch: `reading`, `counted` (rows, rejected, periods), `rejects` (version, rows), `writing`
 (tasks, files planned), `committed` (version, files, bytes) or `replayed`, then `sidecar` or
-`sidecar_failed`.
+`sidecar_failed`. While Spark works, `running` (tasks done, tasks) comes in between.
 Contract: whoever listens must not raise; a batch does not depend on being listened to.
 """
 

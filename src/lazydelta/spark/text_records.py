@@ -38,7 +38,7 @@ def json_lines(
     folders = [name for name in text.columns if name != "value"]  # partition columns of the source
     text = text.withColumn("value", _without_mark(fn.col("value"))).where(fn.trim("value") != "")
     found = given_schema(config) or _inferred(spark, text.select("value"), config.options)
-    schema = reconciled(_without(kept, folders), found, config)
+    schema = reconciled(kept and _without(kept, folders), found, config)
     if not schema.fields:
         if text.isEmpty():
             return spark.createDataFrame([], StructType([]))
@@ -71,7 +71,6 @@ def documents(
 
     reader = spark.read.format(kind).options(**options)
     found = given_schema(config) or _without(reader.load(places).schema, [_CORRUPT])
-    assert found is not None
     schema = reconciled(kept, found, config)
     wide = StructType([*schema.fields, StructField(RAW_TEXT, StringType())])
     reader = spark.read.format(kind).options(**options).option("columnNameOfCorruptRecord", RAW_TEXT)
@@ -90,14 +89,12 @@ def _inferred(spark: SparkSession, lines: DataFrame, options: dict[str, str]) ->
     texts = getattr(lines._jdf, "as")(jvm.org.apache.spark.sql.Encoders.STRING())
     schema = _parse_datatype_json_string(reader.json(texts).schema().json())
     assert isinstance(schema, StructType)
-    return _without(schema, [_CORRUPT]) or schema
+    return _without(schema, [_CORRUPT])
 
 
-def _without(schema: StructType | None, names: list[str]) -> StructType | None:
+def _without(schema: StructType, names: list[str]) -> StructType:
     from pyspark.sql.types import StructType
 
-    if schema is None:
-        return None
     return StructType([field for field in schema.fields if field.name not in names])
 
 

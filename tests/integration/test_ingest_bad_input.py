@@ -1,0 +1,226 @@
+"""What cannot be ingested: each its own error, the table at its last commit, no stack trace of Java."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import lazydelta as ld
+from lazydelta.errors import InvalidRequestError, LazyDeltaError, StorageError
+from lazydelta.spark.failures import explained
+from tests.support.ingesting import commits_of, files_of, rows_by_period, run_ingest, write_json, write_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+NOON = "2026-02-10T12:00:00Z"
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return write_json(tmp_path / "in", [{"ts": NOON, "event_ts": NOON, "v": 1, "flag": True, "tags": ["a"]}])
+
+
+def refused(spark: SparkSession, source: Path | str, target: Path, **settings: Any) -> LazyDeltaError:
+    """The error of an ingest that must not begin."""
+    with pytest.raises(InvalidRequestError) as caught:
+        run_ingest(spark, source, target, **settings)
+    assert "\n" not in caught.value.what
+    assert "at org." not in str(caught.value)
+    return caught.value
+
+
+def test_a_missing_source_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    error = refused(spark, tmp_path / "nowhere", tmp_path / "out")
+    assert error.what == "the source does not exist"
+    assert error.where == str(tmp_path / "nowhere")
+    assert refused(spark, tmp_path / "nowhere" / "*.json", tmp_path / "out", format="json").what == error.what
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_empty_source_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "_SUCCESS").touch()
+    assert refused(spark, tmp_path / "in", tmp_path / "out").what == "the source holds no files"
+    assert (
+        refused(spark, tmp_path / "in", tmp_path / "out", format="json").what == "the source holds no files"
+    )
+
+
+def test_a_source_without_a_row_is_told_and_makes_no_table(spark: SparkSession, tmp_path: Path) -> None:
+    source = write_text(tmp_path / "in", "\n", "a.json")
+    summary = run_ingest(spark, source, tmp_path / "out")
+    assert (summary.batch.rows_read, summary.batch.version) == (0, None)
+    assert not (tmp_path / "out" / "_delta_log").exists()
+    error = refused(spark, write_text(tmp_path / "text", "hello\n", "a.json"), tmp_path / "out")
+    assert "no line of the source is a JSON object" in error.what
+
+
+def test_an_event_time_that_is_not_there_gets_a_hint(
+    spark: SparkSession, source: Path, tmp_path: Path
+) -> None:
+    error = refused(spark, source, tmp_path / "out", event_time="event_tss")
+    assert "'event_tss'" in error.what
+    assert error.fix == "did you mean event_ts?"
+    assert "flag" in refused(spark, source, tmp_path / "out", event_time="zzzzzz").fix
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("column", "kind"), [("flag", "boolean"), ("tags", "array<string>")])
+def test_an_event_time_that_is_no_time_is_told_with_its_type(
+    spark: SparkSession, source: Path, tmp_path: Path, column: str, kind: str
+) -> None:
+    assert kind in refused(spark, source, tmp_path / "out", event_time=column).what
+
+
+def test_a_number_needs_a_unit(spark: SparkSession, source: Path, tmp_path: Path) -> None:
+    error = refused(spark, source, tmp_path / "out", event_time="v")
+    assert "bigint" in error.what
+    assert "--event-time-unit" in error.fix
+
+
+def test_a_pattern_that_spark_does_not_know_is_told(
+    spark: SparkSession, source: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(LazyDeltaError) as caught:
+        run_ingest(spark, source, tmp_path / "out", event_time_format="yyyy-bb")
+    assert "yyyy-bb" in caught.value.what
+
+
+def test_an_unknown_format_is_told(spark: SparkSession, source: Path, tmp_path: Path) -> None:
+    error = refused(spark, source, tmp_path / "out", format="parkett")
+    assert "parkett" in error.what
+    assert "parquet" in error.fix
+
+
+def test_files_of_several_formats_need_a_format(spark: SparkSession, source: Path, tmp_path: Path) -> None:
+    write_text(source, "ts,v\n", "b.csv")
+    error = refused(spark, source, tmp_path / "out")
+    assert "b.csv" in error.what
+    assert "--format" in error.fix
+
+
+def test_a_schema_that_cannot_be_read_is_told(spark: SparkSession, source: Path, tmp_path: Path) -> None:
+    assert "the schema" in refused(spark, source, tmp_path / "out", schema="ts of some kind").what
+    assert "cannot be read" in refused(spark, source, tmp_path / "out", schema="missing.ddl").what
+
+
+def test_a_source_column_may_not_be_called_as_the_time_column(spark: SparkSession, tmp_path: Path) -> None:
+    source = write_json(tmp_path / "in", [{"ts": NOON, "_Event_Hour": "x"}])
+    error = refused(spark, source, tmp_path / "out")
+    assert "_Event_Hour" in error.what
+    assert "--time-column" in error.fix
+
+
+def test_a_folder_that_is_no_table_is_left_alone(spark: SparkSession, source: Path, tmp_path: Path) -> None:
+    target = write_text(tmp_path / "out", "precious", "notes.txt")
+    assert "no Delta table" in refused(spark, source, target).what
+    assert [path.name for path in target.iterdir()] == ["notes.txt"]
+
+
+@pytest.mark.parametrize(
+    ("ddl", "partition", "word"),
+    [
+        ("ts TIMESTAMP, v BIGINT", "", "partitioned by nothing"),
+        ("ts TIMESTAMP, v BIGINT, day DATE", "PARTITIONED BY (day)", "partitioned by day"),
+        ("ts TIMESTAMP, _event_hour BIGINT", "PARTITIONED BY (_event_hour)", "_event_hour is bigint"),
+    ],
+)
+def test_a_table_of_another_layout_is_refused(
+    spark: SparkSession, source: Path, tmp_path: Path, *, ddl: str, partition: str, word: str
+) -> None:
+    target = tmp_path / "out"
+    spark.sql(f"CREATE TABLE delta.`{target}` ({ddl}) USING delta {partition}")
+    error = refused(spark, source, target)
+    assert word in error.what
+    assert "another target" in error.fix
+    assert commits_of(target) == 1
+
+
+def test_a_table_of_this_layout_without_properties_is_taken_over(
+    spark: SparkSession, source: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "out"
+    columns = "ts TIMESTAMP, event_ts STRING, v BIGINT, flag BOOLEAN, tags ARRAY<STRING>, _event_hour STRING"
+    spark.sql(f"CREATE TABLE delta.`{target}` ({columns}) USING delta PARTITIONED BY (_event_hour)")
+    run_ingest(spark, source, target)
+    properties = spark.sql(f"DESCRIBE DETAIL delta.`{target}`").collect()[0]["properties"]
+    assert properties["lazydelta.time.source"] == "ts"
+    assert list(rows_by_period(target)) == ["2026021012"]
+
+
+def test_a_rejects_table_of_another_kind_is_refused_before_anything_is_written(
+    spark: SparkSession, source: Path, tmp_path: Path
+) -> None:
+    spark.sql("SELECT 1 AS a").write.format("delta").save(str(tmp_path / "out_rejects"))
+    write_json(source, [{"ts": "bad"}], "bad.json")
+    assert "--rejects" in refused(spark, source, tmp_path / "out").fix
+
+
+def test_a_sidecar_that_cannot_be_written_does_not_fail_the_ingest(
+    spark: SparkSession, source: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "out"
+    run_ingest(spark, source, target)
+    (target / "_delta_log" / "_lazy").touch()  # where the folder should be
+    heard: list[str] = []
+
+    def hear(event: str, /, **fields: object) -> None:
+        heard.append(event)
+
+    summary = run_ingest(
+        spark, source, target, write_sidecar=True, checkpoint=True,
+        progress=hear,
+    )  # fmt: skip
+    assert summary.batch.version is not None
+    assert summary.sidecar.sidecar_error
+    assert "sidecar_failed" in heard
+    assert sum(map(len, rows_by_period(target).values())) == 2
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of two megabytes."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(place)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("only root may mount a small disk")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def test_a_full_disk_leaves_the_table_at_its_last_commit_and_the_next_run_goes_on(
+    spark: SparkSession, tmp_path: Path, small_disk: Path
+) -> None:
+    target = small_disk / "out"
+    run_ingest(spark, write_json(tmp_path / "one", [{"ts": NOON, "v": "1"}]), target)
+    version = ld.open(str(target)).version
+    noise = [{"ts": NOON, "v": os.urandom(512).hex()} for _ in range(4000)]
+    with pytest.raises(StorageError, match="No space left") as caught:
+        run_ingest(spark, write_json(tmp_path / "two", noise), target, run_id="two")
+    assert "last commit" in caught.value.fix
+    assert "\tat " not in str(caught.value)
+    assert ld.open(str(target)).version == version
+    assert len(files_of(target)) == 1
+    subprocess.run(["mount", "-o", "remount,size=50m", str(small_disk)], check=True)
+    assert run_ingest(spark, tmp_path / "two", target, run_id="two").batch.rows_written == 4000
+    assert sum(map(len, rows_by_period(target).values())) == 4001
+
+
+def test_what_java_raises_is_one_line_without_its_stack(spark: SparkSession) -> None:
+    with pytest.raises(LazyDeltaError) as caught, explained("counting", "here"):
+        spark.sql("SELECT raise_error('the cause')").collect()
+    assert "the cause" in caught.value.what
+    assert len(caught.value.what.splitlines()) == 1
+    jvm: Any = spark._jvm
+    with pytest.raises(LazyDeltaError, match="For input string") as caught, explained("counting", "here"):
+        jvm.java.lang.Integer.parseInt("x")
+    assert caught.value.what.startswith("counting failed: ")

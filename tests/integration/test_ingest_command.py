@@ -1,0 +1,108 @@
+"""`lazydelta ingest` as a real process: what it says on which stream, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lazydelta.spark.config import SparkConfig
+from lazydelta.spark.session import CACHE_VARIABLE, MAVEN_VARIABLE, get_session
+from tests.support.ingesting import assert_one_period_per_file, rejects_of, write_json
+from tests.support.spark import cache_folder
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+ROWS = [
+    {"ts": "2026-02-10T23:59:59Z", "v": 1},
+    {"ts": "2026-02-11T00:00:00Z", "v": 2},
+    {"ts": "2026-02-11T00:00:01Z", "v": 3},
+    {"ts": "whenever", "v": 4},
+]
+FAST = ("--spark-conf", "spark.master=local[1]", "--spark-conf", "spark.sql.shuffle.partitions=1")
+
+
+def lazydelta_ingest(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run the command; the jars are those of the test run unless said."""
+    command = [sys.executable, "-m", "lazydelta.cli", "ingest", *map(str, arguments)]
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("LAZYDELTA_", "DELTA_"))
+    }
+    environment = {**kept, CACHE_VARIABLE: str(cache_folder()), **variables}
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=400,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def test_json_tells_events_and_the_summary_as_objects(spark: SparkSession, tmp_path: Path) -> None:
+    source, target = write_json(tmp_path / "in", ROWS), tmp_path / "out"
+    settings = tmp_path / "pipeline.toml"
+    settings.write_text(f'[ingest]\ntarget = "{target}"\nevent_time = "nothing"\ncheckpoint = true\n')
+    done = lazydelta_ingest(
+        source, "--config", settings, "--json", *FAST, LAZYDELTA_INGEST_EVENT_TIME="ts"
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    lines: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]
+    events = [line["event"] for line in lines if line["event"] != "running"]
+    assert events[0] == "starting"
+    assert events[-1] == "summary"
+    assert {"counted", "rejects", "writing", "committed", "sidecar"} <= set(events)
+    summary = lines[-1]
+    assert (summary["rows_read"], summary["rows_written"], summary["rows_rejected"]) == (4, 3, 1)
+    assert (summary["files"], summary["periods"], summary["version"]) == (2, 2, 1)
+    assert (summary["checkpoint_version"], summary["sidecar_version"]) == (1, 1)
+    assert summary["sidecar_error"] is None
+    assert summary["target"] == str(target)
+    assert assert_one_period_per_file(target) == 2
+    assert rejects_of(spark, target) == [("event time cannot be read", json.dumps(ROWS[3]))]
+
+
+def test_people_get_progress_on_stderr_and_a_summary_on_stdout(tmp_path: Path) -> None:
+    source, target = write_json(tmp_path / "in", ROWS), tmp_path / "out"
+    done = lazydelta_ingest(source, target, "--event-time", "ts", "--no-sidecar", *FAST)
+    assert done.returncode == 0
+    assert "rows        4 read, 3 written, 1 rejected" in done.stdout.splitlines()
+    assert f"rejects     {target}_rejects: event time cannot be read 1" in done.stdout.splitlines()
+    assert "periods     2, 2026021023 to 2026021100" in done.stdout.splitlines()
+    assert "committed: version 1" in done.stderr
+    noise = [
+        line for line in done.stderr.splitlines() if "WARN" in line or "Exception" in line or "::" in line
+    ]
+    assert noise == []
+
+
+def test_a_wrong_source_ends_with_words_and_code_2(tmp_path: Path) -> None:
+    done = lazydelta_ingest(tmp_path / "nowhere", tmp_path / "out", "--event-time", "ts", *FAST)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "error: the source does not exist" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "\tat " not in done.stderr
+
+
+def test_jars_that_cannot_be_fetched_say_what_to_set(tmp_path: Path) -> None:
+    variables = {CACHE_VARIABLE: str(tmp_path / "cache"), MAVEN_VARIABLE: "http://127.0.0.1:9/maven2"}
+    done = lazydelta_ingest(tmp_path, tmp_path / "out", "--event-time", "ts", *FAST, **variables)
+    assert (done.returncode, done.stdout) == (7, "")
+    assert "delta-spark_4.2_2.13" in done.stderr
+    assert all(word in done.stderr for word in (MAVEN_VARIABLE, "spark.jars", "spark.jars.ivy"))
+    assert "Traceback" not in done.stderr
+    assert "::" not in done.stderr
+
+
+def test_a_session_that_is_active_is_used_as_it_is(spark: SparkSession) -> None:
+    assert get_session(SparkConfig(spark={"spark.master": "local[7]"})) is spark
+    assert spark.sparkContext.master == "local[2]"

@@ -1,0 +1,56 @@
+"""`lazydelta ingest` before Spark: settings shown, wrong ones refused, Java looked for."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+from tests.unit.cli.conftest import Run
+
+
+def test_print_config_shows_what_holds_and_hides_secrets(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "pipeline.toml"
+    path.write_text(
+        '[ingest]\nevent_time = "file"\ngranularity = "day"\n[spark]\n"spark.master" = "local[3]"\n'
+    )
+    ended = run(
+        "ingest", "in", "out", "--config", path, "--time-zone", "Europe/Berlin", "--print-config",
+        "--spark-conf", "spark.hadoop.fs.s3a.secret.key=hidden", "--storage-option", "account_key=hidden",
+        "--target-file-size", "1MB", "--option", "sep=;",
+        LAZYDELTA_INGEST_EVENT_TIME="variable",
+    )  # fmt: skip
+    assert (ended.exit_code, ended.err) == (0, "")
+    tree = tomllib.loads(ended.out)
+    assert (tree["ingest"]["source"], tree["ingest"]["target"]) == ("in", "out")
+    assert (tree["ingest"]["event_time"], tree["ingest"]["granularity"]) == ("variable", "day")
+    assert (tree["ingest"]["time_zone"], tree["ingest"]["target_file_size"]) == ("Europe/Berlin", 1_000_000)
+    assert tree["ingest"]["options"] == {"sep": ";"}
+    assert tree["spark"]["spark.master"] == "local[3]"
+    assert "hidden" not in ended.out
+
+
+def test_a_wrong_setting_is_named_with_exit_code_2(run: Run) -> None:
+    for arguments, named in (
+        (("--granularity", "week"), "ingest.granularity is 'week'"),
+        (("--target-file-size", "large"), "ingest.target_file_size is 'large'"),
+        (("--event-time-unit", "h"), "ingest.event_time_unit is 'h'"),
+        (("--option", "sep"), "--option number 1 is not KEY=VALUE"),
+        (("--spark-conf", "master=local"), "master is no setting of Spark"),
+        (("--time-zone", "Mars/Base"), "'Mars/Base' is no time zone"),
+        (("--stream", "sometimes"), "ingest.stream is 'sometimes'"),
+    ):
+        ended = run("ingest", "in", "out", "--event-time", "ts", *arguments)
+        assert (ended.exit_code, ended.out) == (2, ""), arguments
+        assert f"error: {named}" in ended.err or f"error: ingest.time_zone {named}" in ended.err, ended.err
+
+
+def test_what_is_missing_is_named(run: Run) -> None:
+    assert "ingest.event_time is missing" in run("ingest", "in", "out").err
+    assert "ingest.target is missing" in run("ingest", "in", "--event-time", "ts").err
+
+
+def test_no_java_is_told_before_spark_is_tried(run: Run, tmp_path: Path) -> None:
+    ended = run("ingest", "in", "out", "--event-time", "ts", JAVA_HOME=str(tmp_path))
+    assert ended.exit_code == 1
+    assert "error: Spark needs Java, and there is none" in ended.err
+    assert "install Java 17" in ended.err
