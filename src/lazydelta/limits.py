@@ -59,7 +59,7 @@ INGEST_FILE_BYTES = 128_000_000  # a data file of the pipeline, about
 INGEST_SAMPLE_ROWS = 20_000  # written to memory to learn how many bytes a row takes
 INGEST_ROW_BYTES = 256  # of Parquet, where no sample can be taken
 STREAM_FILES_PER_BATCH = 1000  # read by one batch of a stream, unless an option says how many
-SPARK_BUILD_FILES_MIN = 2_000_000  # of a checkpoint whose sidecar a Spark job builds; fewer take the driver seconds
+SPARK_BUILD_FILES_MIN = 2_000_000  # of a checkpoint whose sidecar a Spark job builds; fewer are built locally
 SPARK_PART_FILL = 0.8  # of a part's rows that are planned: ranges come out uneven
 STREAM_STOP_SECONDS = 120.0  # that a stream asked to stop waits for the batch under way
 
