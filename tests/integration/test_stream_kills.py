@@ -115,6 +115,7 @@ def started(world: StreamWorld, tmp_path: Path) -> Iterator[Callable[..., Stream
             process.kill()
 
 
+@pytest.mark.timeout(1800)  # eleven starts of Java, on a machine that may be busy
 def test_killed_at_every_step_and_at_random_every_row_is_there_once(
     world: StreamWorld, started: Callable[..., StreamProcess]
 ) -> None:
