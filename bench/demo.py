@@ -36,6 +36,13 @@ CHECKPOINT_INTERVAL = 5  # commits; two of them, so that the second sidecar buil
 # Small, so that pruning shows on a table of a few hundred files; the default suits millions.
 ROW_GROUP_ROWS = 20
 _LINES_MAX = 30
+# Two cores and a short life: the compiler that takes longer to pay does not.
+_SPARK = {
+    "spark.master": "local[2]",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.databricks.delta.snapshotPartitions": "1",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -74,7 +81,7 @@ def _config(table: Path) -> IngestConfig:
         format="json",
         properties={"delta.checkpointInterval": str(CHECKPOINT_INTERVAL)},
         sidecar=SidecarConfig(row_group_rows=ROW_GROUP_ROWS),
-        spark={"spark.master": "local[2]"},
+        spark=_SPARK,
     )
 
 
