@@ -140,6 +140,22 @@ def test_new_csv_columns_need_merging(spark: SparkSession, tmp_path: Path) -> No
     assert table(spark, target, "v", "extra") == [(1, None), (2, None), (3, 2.5)]
 
 
+@pytest.mark.parametrize("header", [True, False])
+def test_csv_keeps_folders_as_columns(spark: SparkSession, tmp_path: Path, header: bool) -> None:
+    head = "ts,v\n" if header else ""
+    write_text(tmp_path / "in" / "site=a", f"{head}{NOON},1\n", "a.csv")
+    other = "v,ts\n2," if header else ""
+    write_text(tmp_path / "in" / "site=b", f"{other}{NOON}{'' if header else ',2'}\n", "b.csv")
+    target = tmp_path / "out"
+    for _ in range(2):
+        run_ingest(
+            spark, tmp_path / "in", target, options={"header": str(header).lower()},
+            event_time="ts" if header else "_c0",
+        )  # fmt: skip
+    value = "v" if header else "_c1"
+    assert table(spark, target, "site", value) == [("a", 1), ("a", 1), ("b", 2), ("b", 2)]
+
+
 def test_csv_without_a_header_takes_the_schema_by_position(spark: SparkSession, tmp_path: Path) -> None:
     source = write_text(tmp_path / "in", f"{NOON};1\n{NOON};2\n", "a.csv")
     target = tmp_path / "out"

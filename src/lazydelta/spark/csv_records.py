@@ -46,9 +46,14 @@ def csv_records(
         options = {"basepath": config.source} | options  # so that folders like `day=1` stay columns
     if not groups:
         return spark.createDataFrame([], StructType([]))
-    plain = [spark.read.format("csv").options(**options).load(group).schema for group in groups]
     given = given_schema(config)
     known = given or kept
+    plain = [spark.read.format("csv").options(**options).load(group).schema for group in groups]
+    folders = [
+        name for name in spark.read.format("text").options(**options).load(places).columns if name != "value"
+    ]
+    if options["header"].lower() != "true" and known is not None:
+        plain = [known]
     found = [
         header
         if known is not None and not new_fields(known, header)
@@ -57,7 +62,7 @@ def csv_records(
     ]
     schema = reconciled(kept, given or reduce(_common, found), config)
     parts = [
-        _rows(spark, group, options, header, schema, where=config.source)
+        _rows(spark, group, options, _without(header, folders), schema=schema, where=config.source)
         for group, header in zip(groups, plain, strict=True)
     ]
     rows = reduce(lambda one, other: one.unionByName(other), parts)
@@ -112,6 +117,13 @@ def _inferred(
     return StructType(fields)
 
 
+def _without(header: StructType, folders: list[str]) -> StructType:
+    """The columns that stand in the files."""
+    from pyspark.sql.types import StructType
+
+    return StructType([field for field in header.fields if field.name not in folders])
+
+
 def _common(one: StructType, other: StructType) -> StructType:
     """The columns of both; a column that they type differently is text."""
     from pyspark.sql.types import StructType
@@ -136,8 +148,8 @@ def _rows(
     group: Sequence[str],
     options: dict[str, str],
     header: StructType,
-    schema: StructType,
     *,
+    schema: StructType,
     where: str,
 ) -> DataFrame:
     from pyspark.sql.types import StringType, StructField, StructType

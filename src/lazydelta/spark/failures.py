@@ -45,6 +45,11 @@ _KNOWN: tuple[tuple[str, type[LazyDeltaError], str], ...] = (
         InvalidRequestError,
         "give --format json, csv, parquet, orc, delta or table; others need spark.jars.packages",
     ),
+    (
+        r"INVALID_CHARACTERS? ?_?IN_COLUMN_NAME|invalid character\(s\) among",
+        InvalidRequestError,
+        "rename the column, or make the table with --property delta.columnMapping.mode=name",
+    ),
     (r"PATH_NOT_FOUND|Path does not exist", InvalidRequestError, "check the path"),
     (
         r"INVALID_DATETIME_PATTERN",

@@ -12,6 +12,9 @@ from collections.abc import Mapping
 
 import msgspec
 
+# Rows are dealt by a hash, so that some tasks get a little more; without room for it each leaves a crumb.
+SLACK = 1.25
+
 
 class Share(msgspec.Struct, frozen=True, kw_only=True):
     """The tasks of one period: `pieces` of them, from `first_task` on."""
@@ -28,6 +31,7 @@ class FilePlan(msgspec.Struct, frozen=True, kw_only=True):
     tasks: int
     files: int
     rows_per_file: int
+    rows_per_file_max: int
 
 
 def plan_files(
@@ -49,4 +53,10 @@ def plan_files(
             task += pieces
         else:
             used += rows
-    return FilePlan(shares=shares, tasks=task + (1 if used else 0), files=files, rows_per_file=rows_per_file)
+    return FilePlan(
+        shares=shares,
+        tasks=task + (1 if used else 0),
+        files=files,
+        rows_per_file=rows_per_file,
+        rows_per_file_max=math.ceil(rows_per_file * SLACK),
+    )

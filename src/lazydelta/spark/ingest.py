@@ -197,7 +197,7 @@ def _write_rows(
         spread.write.format("delta")
         .mode("append")
         .partitionBy(dated.period)
-        .option("maxRecordsPerFile", plan.rows_per_file)
+        .option("maxRecordsPerFile", plan.rows_per_file_max)
         .option("userMetadata", mark)
         .option("mergeSchema", str(config.merge_schema).lower())
     )
@@ -281,6 +281,6 @@ def _result(
         period_last=max(counts.by_period, default=None),
         version=None if commit is None else commit.version,
         rejects_version=None if rejects is None else rejects.version,
-        is_replay=bool(good) and commit is None,
+        is_replay=bool(good) and commit is None and batch_id is not None,
         elapsed_ms=elapsed_ms,
     )

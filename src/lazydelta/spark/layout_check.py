@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from lazydelta.errors import InvalidRequestError
 from lazydelta.spark.delta_table import create_table, set_properties, table_state
+from lazydelta.spark.failures import spark_failures
 from lazydelta.spark.known_schema import PROPERTY as SCHEMA_PROPERTY
 from lazydelta.spark.known_schema import new_fields
 from lazydelta.spark.time_column import PERIODS
@@ -55,17 +56,9 @@ def prepare_target(
     if state is None:
         check_free(spark, config.target)
         kept = {SCHEMA_PROPERTY: source_schema.json()}
-        create_table(
-            spark,
-            config.target,
-            schema=schema,
-            partition_by=config.time_column_name,
-            properties=config.properties | wanted | kept,
-        )
-        state = table_state(spark, config.target)
-        assert state is not None
+        state = _created(spark, config, schema, config.properties | wanted | kept)
     check_layout(state, config, wanted)
-    _check_columns(state, config, schema)
+    _check_columns(state, config, schema, event_time)
     lacking = {name: value for name, value in wanted.items() if name not in state.properties}
     if SCHEMA_PROPERTY not in state.properties:
         lacking[SCHEMA_PROPERTY] = source_schema.json()
@@ -109,13 +102,47 @@ def check_free(spark: SparkSession, target: str) -> None:
     )
 
 
-def _check_columns(state: TableState, config: IngestConfig, schema: StructType) -> None:
+def _created(
+    spark: SparkSession, config: IngestConfig, schema: StructType, properties: dict[str, str]
+) -> TableState:
+    """A new table, or the one that another writer made meanwhile."""
+    try:
+        create_table(
+            spark,
+            config.target,
+            schema=schema,
+            partition_by=config.time_column_name,
+            properties=properties,
+        )
+    except spark_failures():
+        state = table_state(spark, config.target)
+        if state is None:
+            raise
+        return state
+    state = table_state(spark, config.target)
+    assert state is not None
+    return state
+
+
+def _check_columns(state: TableState, config: IngestConfig, schema: StructType, event_time: str) -> None:
+    _check_event_time(state, config, schema, event_time)
     new = new_fields(state.schema, schema)
     if new and not config.merge_schema:
         raise InvalidRequestError(
             f"the target has no columns {', '.join(new[:10])}",
             config.target,
             "run it with --merge-schema to add them",
+        )
+
+
+def _check_event_time(state: TableState, config: IngestConfig, schema: StructType, name: str) -> None:
+    """The target's event time must be what is derived from: a text column would take anything."""
+    ours = {field.name.lower(): field.dataType.simpleString() for field in schema.fields}
+    theirs = {field.name.lower(): field.dataType.simpleString() for field in state.schema.fields}
+    key = name.lower()
+    if key in ours and key in theirs and ours[key] != theirs[key]:
+        raise _other(
+            config, f"its column {name} is {theirs[key]}, not {ours[key]}", "give another --event-time"
         )
 
 

@@ -24,6 +24,7 @@ import msgspec
 from lazydelta.errors import LazyDeltaError, StorageError
 from lazydelta.settings import process_environment
 from lazydelta.spark.config import SessionConfig
+from lazydelta.spark.settings_text import is_secret
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,6 +57,8 @@ _IVY_SETTINGS = """<ivysettings>
 </ivysettings>
 """
 _DELTA_SETTINGS = {
+    # INT96, Spark's default, carries no statistics for other readers.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.extensions": DELTA_EXTENSION,
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
@@ -90,7 +93,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
 
 def get_session(config: SessionConfig, *, environment: Mapping[str, str] | None = None) -> SparkSession:
     """The active session, or a new one with Delta on it."""
-    active: SparkSession | None = _spark_session_class().getActiveSession()
+    active = _active_session()
     if active is not None:
         _check_delta(active)
         return active
@@ -130,12 +133,16 @@ def start(launch: Launch) -> SparkSession:
     variables.setdefault("PYSPARK_PYTHON", sys.executable)
     variables.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     conf = SparkConf(loadDefaults=False)
+    # The launcher's settings stand on a command line that every user of the machine can see.
+    shown = SparkConf(loadDefaults=False)
     for key, value in launch.settings.items():
         conf.set(key, value)
+        if not is_secret(key, value):
+            shown.set(key, value)
     try:
         with launch.log.open("ab") as log:
             started: Any = launch_gateway  # Any: py4j has no types
-            gateway = started(conf, {"stdout": log, "stderr": log})
+            gateway = started(shown, {"stdout": log, "stderr": log})
         SparkContext(conf=conf, gateway=gateway)
         session: SparkSession = _spark_session_class().builder.getOrCreate()
     except (PySparkException, Py4JError, OSError) as problem:
@@ -185,6 +192,17 @@ def _spark_session_class() -> Any:  # Any: PySpark's builder is typed as a prope
             "PySpark is not installed", sys.executable, "pip install 'lazydelta[spark]'"
         ) from problem
     return SparkSession
+
+
+def _active_session() -> SparkSession | None:
+    """The session of this thread, else that of the process."""
+    spark_session = _spark_session_class()
+    from pyspark import SparkContext
+
+    active: SparkSession | None = spark_session.getActiveSession()
+    if active is None and SparkContext._active_spark_context is not None:
+        active = spark_session.builder.getOrCreate()
+    return active
 
 
 def _check_delta(session: SparkSession) -> None:

@@ -32,6 +32,11 @@ def settings_text(config: IngestConfig) -> str:
     return "\n".join(lines)
 
 
+def is_secret(name: str, value: str) -> bool:
+    """Whether a setting looks like one that nobody should read."""
+    return bool(_SECRET_NAME.search(name) or _SECRET_VALUE.search(value))
+
+
 def _table(name: str, values: Mapping[str, object]) -> Iterator[str]:
     yield f"[{name}]"
     for key, value in values.items():
@@ -49,7 +54,4 @@ def _value(value: object) -> str:
 
 
 def _masked(table: Mapping[str, str]) -> dict[str, str]:
-    return {
-        name: MASK if _SECRET_NAME.search(name) or _SECRET_VALUE.search(value) else value
-        for name, value in table.items()
-    }
+    return {name: MASK if is_secret(name, value) else value for name, value in table.items()}

@@ -119,6 +119,7 @@ def _structured(
 def _options(config: IngestConfig, *, is_listed: bool) -> dict[str, str]:
     """The source's options by their lower-case names, for Spark tells no cases apart."""
     options = {name.lower(): value for name, value in config.options.items()}
+    options.setdefault("timezone", config.time_zone)  # of text that says none
     if is_listed and not re.search(_GLOB, config.source):
         options.setdefault("basepath", config.source)  # so that folders like `day=1` stay columns
     return options

@@ -44,7 +44,7 @@ def json_lines(
             return spark.createDataFrame([], StructType([]))
         raise InvalidRequestError("no line of the source is a JSON object", config.source, "check --format")
     wide = StructType([*schema.fields, StructField(RAW_TEXT, StringType())])
-    how = {**config.options, "columnNameOfCorruptRecord": RAW_TEXT}
+    how = {**options, "columnNameOfCorruptRecord": RAW_TEXT}
     parsed = fn.from_json("value", wide, how)
     both = text.withColumn("value", fn.struct(fn.col("value").alias("line"), parsed.alias("row")))
     row = fn.col("value.row")
