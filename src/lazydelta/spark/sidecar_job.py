@@ -3,7 +3,7 @@
 Contract: takes the place of `upkeep.full_build.write_full`, with the same parts for the same checkpoint. The
 driver reads footers and a sample; rows stay on the executors, which store their parts themselves. Parts that
 nobody reported (attempts that failed or came second) are deleted at the end. Where Spark cannot do it (files
-listed in JSON, an order that Spark reads differently) the local feeder does.
+listed in JSON, an order that Spark reads differently, executors without lazydelta) the local feeder does.
 Design: docs/adr/0012-statistics-decoded-by-one-decoder.md.
 """
 
@@ -94,7 +94,7 @@ def write_by_spark(
         reports = _run(sorted_rows(frame, plan.layout, count), task)
     except spark_failures() as problem:
         _delete_unreported(plan, ())
-        raise _in_words(problem, plan) from problem
+        raise worker_failure(problem, plan) from problem
     except BaseException:
         _delete_unreported(plan, ())
         raise
@@ -102,6 +102,21 @@ def write_by_spark(
         sink.written.append((report.part, report.row_groups))
         progress("part_written", file=report.part.file, rows=report.part.num_rows)
     _delete_unreported(plan, reports)
+
+
+def worker_failure(problem: BaseException, plan: BuildPlan) -> Exception:
+    """What went wrong on an executor: our own errors come back as themselves."""
+    text = str(problem)
+    if UnsortedRowsError.__name__ in text:
+        return NotForSparkError(f"Spark reads {plan.layout.order_column!r} differently")
+    missing = re.search(r"No module named '(lazydelta|pyarrow|msgspec|numpy|obstore)", text)
+    if missing is not None:
+        return NotForSparkError(f"the executors have no {missing[1]}")
+    found = _WORKER_ERROR.search(text)
+    if found is not None:
+        branch = getattr(errors, found["name"], StorageError if "storage" in found[0] else LazyDeltaError)
+        return branch(found["what"], found["where"], found["fix"])
+    return explain(problem, "the Spark job that builds the sidecar", plan.storage.root)
 
 
 def _frame(spark: SparkSession, plan: BuildPlan, *, url: str, settings: Settings) -> CheckpointFrame:
@@ -184,15 +199,3 @@ def _delete_unreported(plan: BuildPlan, reports: list[PartReport] | tuple[()]) -
                 plan.storage.delete(file.info.name)
     except StorageError:
         return
-
-
-def _in_words(problem: BaseException, plan: BuildPlan) -> Exception:
-    """What went wrong on an executor: our own errors come back as themselves."""
-    text = str(problem)
-    if UnsortedRowsError.__name__ in text:
-        return NotForSparkError(f"Spark reads {plan.layout.order_column!r} differently")
-    found = _WORKER_ERROR.search(text)
-    if found is not None:
-        branch = getattr(errors, found["name"], StorageError if "storage" in found[0] else LazyDeltaError)
-        return branch(found["what"], found["where"], found["fix"])
-    return explain(problem, "the Spark job that builds the sidecar", plan.storage.root)
