@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import msgspec
@@ -63,8 +64,9 @@ def _row_group_problems(manifest: Manifest) -> Iterator[str]:
     if not manifest.row_groups:
         return
     told = [(group.index, group.part) for group in manifest.row_groups]
-    owners = [number for number, part in enumerate(manifest.parts) for _ in range(part.num_row_groups)]
-    if told != list(enumerate(owners)):
+    counts = Counter(group.part for group in manifest.row_groups)
+    is_in_order = told == list(enumerate(sorted(group.part for group in manifest.row_groups)))
+    if not is_in_order or any(counts[at] != part.num_row_groups for at, part in enumerate(manifest.parts)):
         yield "its row groups are not those of its parts in their order"
 
 
@@ -74,5 +76,8 @@ def _protocol_meaning(protocol: Protocol) -> tuple[object, ...]:
 
 
 def _metadata_meaning(metadata: Metadata) -> tuple[object, ...]:
-    schema = msgspec.json.decode(metadata.schema_string or "null")
+    try:
+        schema = msgspec.json.decode(metadata.schema_string or "null")
+    except msgspec.DecodeError:
+        schema = metadata.schema_string
     return (metadata.id, schema, metadata.partition_columns, metadata.configuration)

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from lazydelta.protocol.actions import Metadata
 from lazydelta.protocol.schema import StructType
 from lazydelta.protocol.value_text import values_from_text
+from lazydelta.sidecar.bound_text import bound_text
 from lazydelta.sidecar.damage import damaged
 from lazydelta.sidecar.layout import field_kind, field_path, layout_of
 from lazydelta.sidecar.manifest import Manifest, Part, RowGroup, ZoneBounds
@@ -88,6 +89,8 @@ class PartCheck:
             claims += [
                 ("number of files", manifest.num_files, facts.num_files),
                 ("binding", manifest.binding, facts.binding),
+                ("layout", manifest.schema_hash, facts.schema_hash),
+                ("order column", manifest.order_column, facts.order_column),
             ]
         for label, told, found in claims:
             if told != found:
@@ -292,18 +295,20 @@ def _checked_schema(reader: PartReader) -> pa.Schema:
 
 
 def _bound_problem(text: str | None, type_name: str | None, found: pa.Scalar, side: str) -> str | None:
-    """Why a bound is not true of the value that lies outermost; None bounds nothing."""
+    """Why a bound is not true of the value that lies outermost."""
     if text is None:
-        return None
-    value = values_from_text(pa.array([text], pa.string()), type_name or "string")[0]
+        # Null means that no row has a value; only one that has no text may go untold.
+        return None if bound_text(found) is None else f"is null, but a row has {found.as_py()!r}"
+    try:
+        value = values_from_text(pa.array([text], pa.string()), type_name or "")[0]
+    except KeyError:
+        return f"is of the unknown type {type_name!r}"
     if not value.is_valid:
         return f"is {text!r}, which is no {type_name}"
+    if not value.type.equals(found.type):
+        return f"is of type {type_name}, the column has {found.type}"
     if not found.is_valid:
         return None
-    try:
-        found = found.cast(value.type)
-    except pa.ArrowInvalid:
-        return f"is {text!r} of type {type_name}, the column has {found}"
     is_wrong = pc.less(found, value) if side == "min" else pc.greater(found, value)
     return f"is {text!r}, but a row has {found.as_py()!r}" if is_wrong.as_py() else None
 

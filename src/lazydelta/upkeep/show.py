@@ -153,7 +153,10 @@ def _extreme(texts: Sequence[str], order_type: str | None, *, is_least: bool) ->
     """The least or greatest of some values, by their type; None where one of them is no value of it."""
     if order_type is None or not texts:
         return None
-    values = values_from_text(pa.array(texts, pa.string()), order_type)
+    try:
+        values = values_from_text(pa.array(texts, pa.string()), order_type)
+    except KeyError:  # a manifest may say anything
+        return None
     if values.null_count:
         return None
     at = int(np.asarray(pc.sort_indices(values))[0 if is_least else -1])
