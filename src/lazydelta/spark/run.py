@@ -14,6 +14,7 @@ from lazydelta.spark.pipeline_settings import load_config
 from lazydelta.spark.progress import Progress, silent
 from lazydelta.spark.session import get_session
 from lazydelta.spark.source import open_source
+from lazydelta.spark.table_url import with_spark_urls
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,10 +57,9 @@ def ingest(
 
 def run_batch(spark: SparkSession, config: IngestConfig, progress: Progress = silent) -> IngestSummary:
     """Read the source, write one batch, see to the sidecar."""
-    check_config(config)
-    run = config
+    run = with_spark_urls(check_config(config))
     if config.run_id is not None:
-        run = msgspec.structs.replace(config, app_id=f"{config.app_id}/{config.run_id}")
+        run = msgspec.structs.replace(run, app_id=f"{config.app_id}/{config.run_id}")
     frame = open_source(spark, run)
     batch_id = None if run.run_id is None else RUN_VERSION
     batch = write_batch(spark, frame, run, batch_id=batch_id, progress=progress)

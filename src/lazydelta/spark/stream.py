@@ -31,6 +31,7 @@ from lazydelta.spark.stream_batches import StreamBatches
 from lazydelta.spark.stream_source import absolute, open_limited_stream, source_name, with_format
 from lazydelta.spark.stream_state import open_stream_state
 from lazydelta.spark.stream_totals import StreamTotals
+from lazydelta.spark.table_url import with_spark_urls
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,6 +68,7 @@ def run_stream(
     `read_again` allows a new checkpoint location though the target has rows of this source.
     """
     began = time.monotonic()
+    config = with_spark_urls(config)
     location = _checkpoint_location(config)
     stop = stop or threading.Event()
     name = source_name(config)

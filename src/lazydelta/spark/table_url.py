@@ -10,9 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+import msgspec
+
 from lazydelta.errors import InvalidRequestError
+from lazydelta.spark.config import IngestConfig
 from lazydelta.storage.address import parse_address
 
+# Spellings that Hadoop does not know, or, without a scheme, takes for names below a folder of its own.
+_TO_RESPELL = re.compile(r"^(?!\w[\w+.-]*:)|^(?:file|az|azure|https|s3):", re.IGNORECASE)
 _GLOB = re.compile(r"([\[\]{}*?\\])")
 
 
@@ -34,6 +39,16 @@ def spark_url(url: str, storage_options: Mapping[str, str] | None = None) -> str
         )
     scheme = "abfs" if url.lower().startswith("abfs://") else "abfss"
     return f"{scheme}://{address.container}@{account}.dfs.{address.azure_suffix}/{address.path}"
+
+
+def with_spark_urls(config: IngestConfig) -> IngestConfig:
+    """The same ingest with the addresses of its tables as Spark wants them; others pass as they are."""
+    addresses = {"target": config.target, "rejects": config.rejects_path}
+    respelled = {
+        name: spark_url(url, config.storage_options) if _TO_RESPELL.match(url) else url
+        for name, url in addresses.items()
+    }
+    return msgspec.structs.replace(config, **respelled)
 
 
 def literal_path(path: str) -> str:

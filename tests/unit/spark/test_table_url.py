@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from lazydelta.errors import InvalidRequestError
-from lazydelta.spark.table_url import literal_path, spark_url
+from lazydelta.spark.config import IngestConfig
+from lazydelta.spark.table_url import literal_path, spark_url, with_spark_urls
 
 
 @pytest.mark.parametrize(
@@ -42,3 +43,13 @@ def test_the_account_may_come_from_the_options() -> None:
 
 def test_patterns_in_a_path_are_taken_literally() -> None:
     assert literal_path("/a [b]/{c}*?/d") == r"/a \[b\]/\{c\}\*\?/d"
+
+
+def test_an_ingest_names_its_tables_as_spark_finds_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    here = with_spark_urls(IngestConfig(target="telemetry"))
+    assert (here.target, here.rejects) == (f"{tmp_path}/telemetry", f"{tmp_path}/telemetry_rejects")
+    there = with_spark_urls(IngestConfig(target="s3://lake/telemetry", rejects="hdfs://node/bad"))
+    assert (there.target, there.rejects) == ("s3a://lake/telemetry", "hdfs://node/bad")
