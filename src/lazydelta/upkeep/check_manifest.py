@@ -26,12 +26,6 @@ def check_manifest(
         yield from _state_problems(manifest, snapshot)
     yield from _sum_problems(manifest)
     yield from _row_group_problems(manifest)
-    for name, size_bytes in part_sizes(manifest).items():
-        listed = inventory.parts.get(name)
-        if listed is None:
-            yield f"its part {name} is missing"
-        elif listed.info.size_bytes != size_bytes:
-            yield f"its part {name} has {listed.info.size_bytes:,} bytes, not {size_bytes:,}"
 
 
 def _state_problems(manifest: Manifest, snapshot: Snapshot) -> Iterator[str]:

@@ -71,11 +71,20 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True):
 
     folder: str
     log: LogListing
+    listing: SidecarListing
     manifests: tuple[ListedManifest, ...]  # ascending by version
-    parts: Mapping[str, ListedFile]  # by base name
-    deltas: tuple[ListedFile, ...]
     temporary: tuple[ObjectInfo, ...]  # of writers that were killed, or are at it
     strangers: tuple[ObjectInfo, ...]  # none of ours
+
+    @property
+    def parts(self) -> Mapping[str, ListedFile]:
+        """Files of parts, by base name."""
+        return self.listing.parts
+
+    @property
+    def deltas(self) -> tuple[ListedFile, ...]:
+        """Delta files, by their versions."""
+        return self.listing.deltas
 
     @property
     def newest_valid(self) -> ListedManifest | None:
@@ -95,9 +104,8 @@ def take_inventory(storage: Storage, config: SidecarConfig) -> Inventory:
     return Inventory(
         folder=config.folder,
         log=log,
+        listing=listing,
         manifests=tuple(entry for entry in judged if entry is not None),
-        parts=listing.parts,
-        deltas=listing.deltas,
         temporary=tuple(info for info, ours in unsure if ours),
         strangers=(*listing.strangers, *(info for info, ours in unsure if not ours)),
     )

@@ -36,6 +36,7 @@ from lazydelta.sidecar.part_reader import PartReader
 from lazydelta.sidecar.typed_rows import BUILD_COLUMNS, typed_rows
 from lazydelta.storage import Storage
 from lazydelta.telemetry import log_event
+from lazydelta.upkeep.build_plan import missing_part
 from lazydelta.upkeep.check_deltas import check_deltas
 from lazydelta.upkeep.check_manifest import check_manifest
 from lazydelta.upkeep.check_part import PartCheck, row_groups_of
@@ -165,7 +166,11 @@ class _Run:
             families = _Families(stack, count, self._config.sort_memory_bytes)
             groups = row_groups_by_part(manifest)
             for number, (part, row_groups) in enumerate(zip(manifest.parts, groups, strict=True)):
-                self._read_part(number, part, row_groups, manifest, families)
+                absent = missing_part(msgspec.structs.replace(manifest, parts=(part,)), inventory.listing)
+                if absent is None:
+                    self._read_part(number, part, row_groups, manifest, families)
+                else:
+                    self.findings.note("part", part.file, f"not read: {absent}")
             if snapshot is None:
                 return
             paths = {path for schema in families.sides for f in schema if (path := field_path(f)) is not None}
