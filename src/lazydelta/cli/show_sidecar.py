@@ -84,21 +84,19 @@ def show_clean(report: CleanReport, *, as_json: bool) -> None:
         write_lines("\t".join(_clean_cells(removal, str(removal.size_bytes))) for removal in report.removed)
     verb = "would go" if report.is_dry_run else "went"
     kept = ", ".join(f"{version:,}" for version in report.versions_kept) or "none"
-    print(
-        f"{len(report.removed):,} files {verb}, {human_bytes(report.bytes_removed)}; sidecars kept: {kept}",
-        file=sys.stderr,
-    )
+    gone = f"{_counted(len(report.removed), 'file')} {verb}, {human_bytes(report.bytes_removed)}"
+    print(f"{gone}; sidecars kept: {kept}", file=sys.stderr)
     for name in report.strangers:
         print(one_line(f"not touched: {name} is not a sidecar's file"), file=sys.stderr)
 
 
 def _build_lines(report: BuildReport, delta_files: Sequence[str]) -> Iterator[tuple[str, str]]:
     yield "sidecar", f"version {report.version:,}, {report.kind}: {report.reason}"
-    groups = f"{report.num_row_groups:,} row groups"
-    yield "files", f"{report.num_files:,} in {report.parts_total:,} parts, {groups}"
-    written = f"{report.parts_written:,} parts with {report.rows_written:,} rows"
+    parts, groups = _counted(report.parts_total, "part"), _counted(report.num_row_groups, "row group")
+    yield "files", f"{report.num_files:,} in {parts}, {groups}"
+    written = f"{_counted(report.parts_written, 'part')} with {_counted(report.rows_written, 'row')}"
     yield "written", f"{written}; {human_bytes(report.bytes_written)}, manifest included"
-    yield "referenced", f"{report.parts_referenced:,} parts of earlier builds"
+    yield "referenced", f"{_counted(report.parts_referenced, 'part')} of earlier builds"
     for name in delta_files:
         yield "delta file", name
     yield "read", human_bytes(report.bytes_read)
@@ -111,7 +109,7 @@ def _verification_lines(report: VerifyReport) -> Iterator[tuple[str, str]]:
         "files",
         f"{report.files_checked:,} live in the log, {report.rows_checked:,} live rows in the sidecar",
     )
-    yield "parts", f"{report.parts_checked:,} with {report.row_groups_checked:,} row groups"
+    yield "parts", f"{report.parts_checked:,} with {_counted(report.row_groups_checked, 'row group')}"
     yield "delta files", f"{report.delta_files_checked:,}"
     for note in report.notes:
         yield "note", note
@@ -178,6 +176,10 @@ def _delta_cells(delta: DeltaSummary, *, is_human: bool) -> Cells:
 
 def _clean_cells(removal: Removal, size: str) -> Cells:
     return size, removal.kind, one_line(removal.name), one_line(removal.reason)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def _number(value: int | None, *, is_human: bool) -> str:

@@ -38,7 +38,7 @@ def test_build_writes_a_sidecar_and_tells_what_it_did(run: Run, table: TableBuil
     ended = run("sidecar", "build", table.path, "--row-group-rows", "8")
     assert ended.exit_code == 0
     assert ended.lines[0] == "sidecar           version 0, full: no earlier sidecar"
-    assert ended.lines[1] == "files             40 in 1 parts, 5 row groups"
+    assert ended.lines[1] == "files             40 in 1 part, 5 row groups"
     assert "planned: version 0, files 40" in ended.err
     assert only(table, "*.manifest.json").exists()
 
