@@ -36,10 +36,10 @@ CHECKPOINT_INTERVAL = 5  # commits; two of them, so that the second sidecar buil
 # Small, so that pruning shows on a table of a few hundred files; the default suits millions.
 ROW_GROUP_ROWS = 20
 _LINES_MAX = 30
-# Two cores and a short life: the compiler that takes longer to pay does not.
+# Two cores and little data: fewer tasks and one collector's thread take less time.
 _SPARK = {
     "spark.master": "local[2]",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
     "spark.sql.shuffle.partitions": "2",
     "spark.databricks.delta.snapshotPartitions": "1",
 }

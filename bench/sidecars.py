@@ -48,7 +48,7 @@ SMALL = Plan(
 FULL = Plan(
     sizes=((1_000_000, "both"), (1_000_000, "json")),
     growing=GrowingSpec(files=1_000_000, checkpoints=100),
-    full_every=10,
+    full_every=5,
     row_group_rows=0,
     rounds=3,
 )
