@@ -71,8 +71,7 @@ class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
         return CorruptLogError(
             f"the stats sidecar of version {self.version} differs from the log: {self._counts}",
             self.table,
-            "run `lazydelta sidecar build --full`, which replaces it; until then read with "
-            "delta.sidecar.enabled=false",
+            f"run `lazydelta sidecar build --full --version {self.version}`, which replaces it",
         )
 
     @property
