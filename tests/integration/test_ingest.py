@@ -230,13 +230,44 @@ def test_the_sessions_own_zone_changes_nothing(spark: SparkSession, tmp_path: Pa
     ],
 )
 def test_text_and_numbers_become_timestamps(
-    spark: SparkSession, tmp_path: Path, text: object, settings: dict[str, Any], moment: str
+    spark: SparkSession, text: object, settings: dict[str, Any], moment: str
 ) -> None:
-    target = tmp_path / "out"
-    run_ingest(spark, write_json(tmp_path / "in", [{"ts": text, "v": 1}]), target, **settings)
-    ((row,),) = rows_by_period(target).values()
-    assert row["ts"] == dt.datetime.fromisoformat(moment)
-    assert_one_period_per_file(target, zone=settings.get("time_zone", "UTC"))
+    kind = {str: "string", int: "bigint", float: "double"}[type(text)]
+    frame = spark.createDataFrame([(text,)], f"ts {kind}")
+    config = IngestConfig(target="t", event_time="ts", **settings)
+    dated = with_period(frame, config, raw_text="text", reason="reason")
+    row = dated.frame.selectExpr("unix_micros(ts) AS micros", dated.period, "reason").collect()[0]
+    wanted = dt.datetime.fromisoformat(moment)
+    assert row["reason"] is None
+    assert dt.datetime.fromtimestamp(0, dt.UTC) + dt.timedelta(microseconds=row["micros"]) == wanted
+    assert row[dated.period] == period_of(wanted, "hour", config.time_zone)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "settings"),
+    [
+        ("2026", "string", {}),
+        ("2026-02-10T25:00:00Z", "string", {}),
+        ("12:30", "string", {}),
+        ("1770726615", "string", {}),
+        ("now", "string", {}),
+        ("", "string", {}),
+        ("10.02.2026", "string", {"event_time_format": "dd.MM.yyyy HH.mm"}),
+        (float("nan"), "double", {"event_time_unit": "s"}),
+        (1e300, "double", {"event_time_unit": "ms"}),
+        (2**63 - 1, "bigint", {"event_time_unit": "s"}),
+    ],
+)
+def test_what_is_no_time_gets_a_reason(
+    spark: SparkSession, value: object, kind: str, settings: dict[str, Any]
+) -> None:
+    frame = spark.createDataFrame([(value,)], f"ts {kind}")
+    config = IngestConfig(target="t", event_time="ts", **settings)
+    dated = with_period(frame, config, raw_text="text", reason="reason")
+    row = dated.frame.select(dated.period, "reason", "text").collect()[0]
+    assert row[dated.period] is None
+    assert row["reason"] in (BAD_TIME, FAR_TIME)
+    assert row["text"].startswith('{"ts":')
 
 
 @pytest.mark.parametrize(

@@ -161,7 +161,8 @@ def _stream(
     if as_json:
         write_json_lines([{"event": "summary", "target": config.target, **fields}])
     else:
-        write_lines(f"{name.replace('_', ' '):<20}{_shown(value)}" for name, value in fields.items())
+        told = {name.replace("_", " "): value for name, value in fields.items() if value is not None}
+        write_lines(one_line(f"{name:<20}{_shown(value)}") for name, value in told.items())
 
 
 def summary_fields(summary: IngestSummary) -> dict[str, object]:

@@ -5,6 +5,6 @@ PySpark is loaded when a function needs it.
 
 from lazydelta.spark.config import IngestConfig
 from lazydelta.spark.ingest import BatchResult
-from lazydelta.spark.run import IngestSummary, ingest
+from lazydelta.spark.run import IngestSummary, ingest, ingest_stream
 
-__all__ = ["BatchResult", "IngestConfig", "IngestSummary", "ingest"]
+__all__ = ["BatchResult", "IngestConfig", "IngestSummary", "ingest", "ingest_stream"]

@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 from lazydelta.spark.known_schema import conformed, given_schema, new_fields, reconciled
 from lazydelta.spark.record_columns import MALFORMED, RAW_TEXT, REASON
+from lazydelta.spark.table_url import literal_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from lazydelta.spark.config import IngestConfig
 
-_PATTERN = "*?[]{}\\"
 _NUMBERS = ("bigint", "double")
 
 
@@ -42,7 +42,7 @@ def csv_records(
 
     options = {"header": "true"} | options
     groups = _groups(spark, places, options)
-    if len(groups) > 1 and not any(letter in _PATTERN for letter in config.source):
+    if len(groups) > 1 and literal_path(config.source) == config.source:
         options = {"basepath": config.source} | options  # so that folders like `day=1` stay columns
     if not groups:
         return spark.createDataFrame([], StructType([]))
@@ -88,16 +88,8 @@ def _groups(spark: SparkSession, places: list[str], options: dict[str, str]) -> 
     firsts = numbered.groupBy("file").agg(fn.min_by("value", "number").alias("head")).collect()
     by_head: dict[str, list[str]] = {}
     for row in sorted(firsts, key=lambda row: str(row["file"])):
-        by_head.setdefault(row["head"], []).append(escaped_path(unquote(row["file"])))
+        by_head.setdefault(row["head"], []).append(literal_path(unquote(row["file"])))
     return [places] if len(by_head) == 1 else list(by_head.values())
-
-
-def escaped_path(path: str) -> str:
-    """A file's name for Spark's readers, which take it for a pattern.
-
-    Told not to expand patterns they read every other file of the list once more.
-    """
-    return "".join(f"\\{letter}" if letter in _PATTERN else letter for letter in path)
 
 
 def _inferred(

@@ -8,15 +8,15 @@ files, their names only (`PATH`): each batch then opens its files as `open_sourc
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 from lazydelta.errors import InvalidRequestError
-from lazydelta.spark.csv_records import csv_records, escaped_path
+from lazydelta.spark.csv_records import csv_records
 from lazydelta.spark.delta_table import table_state
 from lazydelta.spark.failures import explained
 from lazydelta.spark.known_schema import given_schema, kept_schema
 from lazydelta.spark.record_columns import INTERNAL, PATH, RAW_TEXT, REASON
+from lazydelta.spark.table_url import literal_path
 from lazydelta.spark.text_records import documents, json_lines
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ _FORMAT_OF_SUFFIX = {
 }  # fmt: skip
 _COMPRESSED = ("gz", "bz2", "zst", "lz4", "snappy", "deflate")
 _FILES_LOOKED_AT = 1000
-_GLOB = r"[*?\[\]{}\\]"
 # Spark asks for the schema of a file stream even where the format has only one.
 _NAMES_SCHEMA = "path string, modificationTime timestamp, length long, content binary"
 
@@ -49,7 +48,7 @@ def open_source(spark: SparkSession, config: IngestConfig, paths: Sequence[str] 
         kind = config.format or infer_format(spark, config.source)
         if kind in FILE_FORMATS and paths is None:
             _check_files(spark, config.source)
-        places = [config.source] if paths is None else [escaped_path(path) for path in paths]
+        places = [config.source] if paths is None else [literal_path(path) for path in paths]
         options = _options(config, is_listed=paths is not None)
         if kind == "csv":
             return csv_records(spark, config, places, options=options, kept=kept)
@@ -120,7 +119,7 @@ def _options(config: IngestConfig, *, is_listed: bool) -> dict[str, str]:
     """The source's options by their lower-case names, for Spark tells no cases apart."""
     options = {name.lower(): value for name, value in config.options.items()}
     options.setdefault("timezone", config.time_zone)  # of text that says none
-    if is_listed and not re.search(_GLOB, config.source):
+    if is_listed and literal_path(config.source) == config.source:
         options.setdefault("basepath", config.source)  # so that folders like `day=1` stay columns
     return options
 
