@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import pyarrow as pa
@@ -166,28 +166,8 @@ def _run(rows: DataFrame, task: PartTask) -> list[PartReport]:
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return write_parts(batches, task)
 
-    told = _map_in_arrow(rows, write, f"{REPORT_COLUMN} string").collect()
+    told = rows.mapInArrow(write, f"{REPORT_COLUMN} string").collect()
     return [msgspec.json.decode(row[0], type=PartReport) for row in told]
-
-
-def _map_in_arrow(
-    rows: DataFrame, function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: str
-) -> DataFrame:
-    """`DataFrame.mapInArrow`, also where pandas is missing: it asks for pandas without using it."""
-    from pyspark.errors import PySparkImportError
-    from pyspark.sql import DataFrame
-    from pyspark.sql.types import _parse_datatype_string
-    from pyspark.sql.udf import UserDefinedFunction
-    from pyspark.util import PythonEvalType
-
-    try:
-        return rows.mapInArrow(function, schema)
-    except PySparkImportError:
-        kind = PythonEvalType.SQL_MAP_ARROW_ITER_UDF
-        udf = UserDefinedFunction(function, returnType=_parse_datatype_string(schema), evalType=kind)
-        frame: Any = rows  # Any: what follows is PySpark's own
-        column = udf(*(frame[name] for name in frame.columns))
-        return DataFrame(frame._jdf.mapInArrow(column._jc, False, None), frame.sparkSession)
 
 
 def _delete_unreported(plan: BuildPlan, reports: list[PartReport] | tuple[()]) -> None:
