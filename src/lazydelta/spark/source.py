@@ -8,7 +8,10 @@ files, their names only (`PATH`): each batch then opens its files as `open_sourc
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from lazydelta.errors import InvalidRequestError
 from lazydelta.spark.csv_records import csv_records
@@ -16,7 +19,7 @@ from lazydelta.spark.delta_table import table_state
 from lazydelta.spark.failures import explained
 from lazydelta.spark.known_schema import given_schema, kept_schema
 from lazydelta.spark.record_columns import INTERNAL, PATH, RAW_TEXT, REASON
-from lazydelta.spark.table_url import literal_path
+from lazydelta.spark.table_url import literal_path, spark_url
 from lazydelta.spark.text_records import documents, json_lines
 
 if TYPE_CHECKING:
@@ -35,12 +38,14 @@ _FORMAT_OF_SUFFIX = {
 }  # fmt: skip
 _COMPRESSED = ("gz", "bz2", "zst", "lz4", "snappy", "deflate")
 _FILES_LOOKED_AT = 1000
+_STORE = re.compile(r"^(s3|az|azure|abfss?)://", re.IGNORECASE)
 # Spark asks for the schema of a file stream even where the format has only one.
 _NAMES_SCHEMA = "path string, modificationTime timestamp, length long, content binary"
 
 
 def open_source(spark: SparkSession, config: IngestConfig, paths: Sequence[str] | None = None) -> DataFrame:
     """The rows of the source, or of these files of it."""
+    config = with_spark_source(config)
     with explained("reading the source", config.source):
         kept = kept_schema(table_state(spark, config.target), config)
         if config.format == "table":
@@ -61,6 +66,7 @@ def open_source(spark: SparkSession, config: IngestConfig, paths: Sequence[str] 
 
 def open_stream(spark: SparkSession, config: IngestConfig) -> DataFrame:
     """The source as a stream: file names for files, rows for anything else."""
+    config = with_spark_source(config)
     with explained("opening the stream", config.source):
         kind = config.format or infer_format(spark, config.source)
         reader = spark.readStream.options(**config.options)
@@ -78,6 +84,13 @@ def rows_of(spark: SparkSession, frame: DataFrame, config: IngestConfig) -> Data
     if PATH not in frame.columns:
         return frame
     return open_source(spark, config, [row[0] for row in frame.select(PATH).distinct().sort(PATH).collect()])
+
+
+def with_spark_source(config: IngestConfig) -> IngestConfig:
+    """The same ingest with a source in a store as Hadoop spells it; anything else stays as it is."""
+    if config.format == "table" or not _STORE.match(config.source):
+        return config
+    return msgspec.structs.replace(config, source=spark_url(config.source, config.storage_options))
 
 
 def infer_format(spark: SparkSession, source: str) -> str:
