@@ -59,7 +59,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     verified = _show_commands(place, spec)
     _title("Checks")
     outcomes = run_checks(spark, config, batches, results, verified=verified)
-    spark.stop()
     failed = _show_outcomes(outcomes)
     print(f"\n{time.monotonic() - began:.0f} s in all. The table stays here:\n  {place / TABLE}\n")
     return int(failed)

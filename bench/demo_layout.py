@@ -62,7 +62,8 @@ def _sidecar_told(log: Path, folder: str, newest_hour: str) -> Iterable[str]:
         return
     path, manifest = found
     size = manifest.sidecar_size_bytes + path.stat().st_size
-    held = f"{len(manifest.parts)} parts with {manifest.num_row_groups} row groups"
+    parts = "1 part" if len(manifest.parts) == 1 else f"{len(manifest.parts)} parts"
+    held = f"{parts} with {manifest.num_row_groups} row groups"
     yield f"  sidecar of version {manifest.version}: {held}, {size / 1e3:,.0f} KB with its manifest,"
     yield f"    rows sorted by {manifest.order_column}"
     wanted = row_groups_since(manifest, newest_hour)

@@ -62,7 +62,7 @@ def test_the_layout_tells_hours_files_checkpoint_and_sidecar(
     files = listed_files(config.target, "_event_hour", event_time="event_time")
     assert f"500 files in {len({file.hour for file in files})} hours" in told
     assert "checkpoint of version 1000" in told
-    assert "1 parts with 10 row groups" in told
+    assert "1 part with 10 row groups" in told
     assert "can be in 1 of 10 row groups" in told
 
 
