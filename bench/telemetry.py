@@ -27,7 +27,7 @@ class TelemetrySpec(msgspec.Struct, frozen=True, kw_only=True):
 
     batches: int = 10
     hours_per_batch: int = 12
-    rows_per_batch: int = 300_000
+    rows_per_batch: int = 250_000
     late_rows: int = 600  # of each batch but the first
     late_hours: int = 15  # that they come from
     bad_rows: int = 40  # of each batch
