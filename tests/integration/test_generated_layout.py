@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,16 @@ LAYOUTS: dict[str, dict[str, Any]] = {
     "both_event_hour": {"stats": "both", "event_hour": True},
     "both_no_deletion_vectors": {"stats": "both", "tail_dv_updates": 0},
 }
+
+
+@pytest.fixture(autouse=True)
+def timestamps_as_spark_writes_them(spark: SparkSession) -> Iterator[None]:
+    """The pipeline's session writes microseconds; Spark by itself the older INT96."""
+    name = "spark.sql.parquet.outputTimestampType"
+    before = spark.conf.get(name)
+    spark.conf.set(name, "INT96")
+    yield
+    spark.conf.set(name, before)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
