@@ -10,6 +10,7 @@ as a whole.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import sys
@@ -23,6 +24,9 @@ from bench.peers.measure import Measurement
 from lazydelta.settings import build_settings
 from lazydelta.sidecar.config import SidecarConfig
 from lazydelta.storage import Storage, open_storage
+
+with contextlib.suppress(ImportError):
+    import pandas  # noqa: F401 - Arrow imports it, where it is installed, with the first array it makes
 
 _LOOK_EVERY_S = 0.25
 WORKS = ("local", "full", "spark", "checkpoint", "verify")
