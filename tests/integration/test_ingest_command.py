@@ -27,7 +27,16 @@ ROWS = [
     {"ts": "2026-02-11T00:00:01Z", "v": 3},
     {"ts": "whenever", "v": 4},
 ]
-FAST = ("--spark-conf", "spark.master=local[1]", "--spark-conf", "spark.sql.shuffle.partitions=1")
+FAST = [
+    text
+    for setting in (
+        "spark.master=local[1]",
+        "spark.sql.shuffle.partitions=1",
+        "spark.databricks.delta.snapshotPartitions=1",
+        "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    )
+    for text in ("--spark-conf", setting)
+]
 
 
 def lazydelta_ingest(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
