@@ -11,8 +11,6 @@ import lazydelta.table as ld
 
 with contextlib.suppress(ImportError):
     import opentelemetry.metrics  # noqa: F401 - lazydelta looks for it when it counts
-with contextlib.suppress(ImportError):
-    import pandas  # noqa: F401 - Arrow imports it, where it is installed, with the first array it makes
 
 FILES_WANTED = {"hundred": 100, "thousand": 1_000, "today": 100}
 WHERE = {"today": "date = '2026-02-10'", "predicate": LOW_PREDICATE}

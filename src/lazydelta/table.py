@@ -10,7 +10,8 @@ import asyncio
 import datetime as dt
 import os
 from collections.abc import AsyncIterator, Generator, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
+from importlib import import_module
 from typing import Any
 
 import msgspec
@@ -28,6 +29,9 @@ from lazydelta.scan import DeltaFile, FileScan, LazyScanConfig, ScanReport, Scan
 from lazydelta.scan.config import check_number
 from lazydelta.settings import Settings, build_settings
 from lazydelta.storage import open_storage
+
+with suppress(ImportError):  # Arrow loads it with its first array: paid here, too
+    import_module("pandas")
 
 _FILE_COLUMNS = (*DEFAULT_COLUMNS, "stats")
 
