@@ -147,7 +147,7 @@ def _show_commands(place: Path, spec: TelemetrySpec) -> bool:
     for what, command in (
         ("the newest hour's files", f"lazydelta files {TABLE} {where} --columns size,path"),
         (
-            "the newest three files, whatever their hour",
+            "three files, whatever their hour",
             f"lazydelta files {TABLE} --limit 3 --columns size,path",
         ),
         ("what a scan for that hour read, and what it left out", f"lazydelta explain {TABLE} {where}"),

@@ -94,7 +94,9 @@ def read_settings_file(path: str) -> dict[str, object]:
         return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
         raise InvalidRequestError(
-            f"the settings file cannot be read: {problem}", path, f"mend it, or unset {CONFIG_VARIABLE}"
+            f"the settings file cannot be read: {problem}",
+            path,
+            f"mend it, or name another one (--config, {CONFIG_VARIABLE})",
         ) from problem
 
 

@@ -16,6 +16,7 @@ import pytest
 from lazydelta.errors import (
     CorruptLogError,
     InvalidRequestError,
+    StorageError,
     TableNotFoundError,
     UnsupportedTableError,
     VersionNotFoundError,
@@ -376,6 +377,14 @@ def test_a_manifest_whose_part_is_missing_is_replaced(table: TableBuilder) -> No
     assert report.kind == "full"
     assert "is missing" in report.reason
     assert_exact(table, 0)
+
+
+def test_a_folder_in_the_manifests_place_is_an_error_and_no_endless_wait(table: TableBuilder) -> None:
+    manifest = next((table.path / LAZY).glob("*.manifest.json"))
+    manifest.unlink()
+    manifest.mkdir()
+    with pytest.raises(StorageError, match="something else has its name"):
+        built(table)
 
 
 def test_a_manifest_of_a_newer_format_is_not_touched(table: TableBuilder) -> None:

@@ -117,6 +117,16 @@ def test_a_file_that_is_no_use_is_written_anew_with_those_after_it(table: TableB
     assert [row["version"] for row in rows_of(table, delta(0, 6))] == sorted([*range(1, 7)] * 2)
 
 
+def test_files_are_written_anew_where_that_is_asked_for(table: TableBuilder) -> None:
+    written(grown(table, 3))
+    first = table.path / LAZY / delta(0, 3)
+    whole = first.read_bytes()
+    first.write_bytes(whole[:200] + bytes([whole[200] ^ 1]) + whole[201:])
+    assert written(table) == [], "damage of equal size inside a page is not seen"
+    assert written(table, anew=True) == [delta(0, 3)]
+    assert len(rows_of(table, delta(0, 3))) == 6
+
+
 def test_a_version_that_files_reach_already_needs_none(table: TableBuilder) -> None:
     written(grown(table, 6))
     assert written(table, version=4) == []

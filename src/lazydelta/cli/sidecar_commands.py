@@ -156,7 +156,7 @@ def build(
         )
     if report is None:
         report = build_sidecar(storage, config=config, version=version, full=full, progress=progress)
-    deltas = write_delta_files(storage, config=config, version=version, progress=progress)
+    deltas = write_delta_files(storage, config=config, version=version, anew=full, progress=progress)
     show_build(report, deltas, as_json=as_json)
 
 

@@ -55,7 +55,7 @@ def ensure_sidecar(
     feeder = spark_feeder(spark, url, settings, files_min=spark_files_min)
     report = build_sidecar(storage, config=config, full=full, progress=tell, feeder=feeder)
     if len(segment.commits) >= config.delta_commits_min:
-        write_delta_files(storage, config=config, progress=tell)
+        write_delta_files(storage, config=config, anew=full, progress=tell)
     return report
 
 

@@ -36,8 +36,9 @@ def time_properties(config: IngestConfig, event_time: str) -> dict[str, str]:
     """How the time column is derived, for readers."""
     return {
         "lazydelta.time.source": event_time,
-        "lazydelta.time.column": config.time_column_name,
+        # Before the column, whose name follows the granularity unless it is given.
         "lazydelta.time.format": PERIODS[config.granularity][0],
+        "lazydelta.time.column": config.time_column_name,
         "lazydelta.time.zone": config.time_zone,
     }
 

@@ -56,6 +56,12 @@ def ingest(
     """
     given = {"source": source, "target": target, "event_time": event_time, **settings}
     config = load_config(given, spark=spark, config_file=config_file, environment=process_environment())
+    if config.stream is not None:
+        raise InvalidRequestError(
+            f"the settings ask for a stream ({config.stream}), and this writes one batch",
+            "ingest()",
+            "call lazydelta.spark.ingest_stream, or leave the setting stream out",
+        )
     return run_batch(session or get_session(config), config, progress)
 
 

@@ -220,6 +220,10 @@ def _link_new(target: Path, body: bytes) -> bool:
 def _failure(error: OSError, where: str) -> StorageError:
     if isinstance(error, _ABSENT):
         return ObjectNotFoundError("there is no such file", where, "check the table's path")
+    if isinstance(error, FileExistsError):
+        return StorageError(
+            "a file is in the place of a folder", where, "move it away, or name another place"
+        )
     if isinstance(error, PermissionError):
         return AccessDeniedError(
             "the file system refused access", where, "give this user permission to read (or write) there"

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import msgspec
 import pyarrow as pa
 
-from lazydelta.errors import CorruptLogError
+from lazydelta.errors import CorruptLogError, StorageError
 from lazydelta.protocol.value_text import values_from_text
 from lazydelta.sidecar.config import SidecarConfig
 from lazydelta.sidecar.damage import DamagedSidecarError
@@ -41,6 +42,7 @@ __all__ = [
     "plan_build",
 ]
 
+_COMMIT_TRIES_MAX = 10  # of a manifest that comes and goes
 Feeder = Callable[[BuildPlan, PartSink, Progress], None]
 
 
@@ -178,12 +180,16 @@ def _committed(plan: BuildPlan, manifest: Manifest) -> Manifest:
 
     Ours may be found there after a put that was repeated because its answer got lost.
     """
-    while not commit_manifest(plan.storage, plan.config.folder, manifest):
-        try:
+    for _ in range(_COMMIT_TRIES_MAX):
+        if commit_manifest(plan.storage, plan.config.folder, manifest):
+            return manifest
+        with suppress(ObjectNotFoundError):  # it was deleted between the two
             return read_manifest(plan.storage, plan.config.folder, plan.version)
-        except ObjectNotFoundError:  # it was deleted between the two
-            continue
-    return manifest
+    raise StorageError(
+        "the manifest can be neither written nor read: something else has its name",
+        f"{plan.storage.root}/{plan.config.folder}/{manifest_name(plan.version)}",
+        "remove what is there, then build the sidecar again",
+    )
 
 
 def _in_order(plan: BuildPlan, entries: Sequence[PartEntry]) -> list[PartEntry]:

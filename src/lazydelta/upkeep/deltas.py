@@ -48,9 +48,13 @@ def write_delta_files(
     *,
     config: SidecarConfig,
     version: int | None = None,
+    anew: bool = False,
     progress: Progress | None = None,
 ) -> list[str]:
-    """Write the delta files that are due up to `version`; the names of those written, below the table."""
+    """Write the delta files that are due up to `version`; the names of those written, below the table.
+
+    `anew` takes none that is there for good: damage of equal size cannot be seen from outside.
+    """
     tell = progress or silent
     snapshot = open_snapshot(storage.scoped(), version=version, parallelism=limits.COMMIT_PARALLELISM)
     if snapshot.segment.checkpoint is None:
@@ -59,6 +63,8 @@ def write_delta_files(
             f"{storage.root}/{LOG_FOLDER}",
             "let the writer make a checkpoint, or run `lazydelta sidecar build --checkpoint`",
         )
+    if anew:
+        _delete_chain(snapshot, config)
     done = _last_version_in_files(snapshot, config)
     waiting = [commit for commit in snapshot.segment.commits if commit.version > done]
     if len(waiting) < max(config.delta_commits_min, 1):
@@ -72,6 +78,12 @@ def write_delta_files(
             written.append(name)
             tell("delta_written", file=name, commits=len(bunch))
     return written
+
+
+def _delete_chain(snapshot: Snapshot, config: SidecarConfig) -> None:
+    for file in reversed(list_sidecars(snapshot.storage, config.folder).deltas):
+        if file.parsed.version == snapshot.segment.floor:
+            snapshot.storage.delete(file.info.name)
 
 
 def _last_version_in_files(snapshot: Snapshot, config: SidecarConfig) -> int:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lazydelta import limits
-from lazydelta.errors import CorruptLogError, VersionNotFoundError
+from lazydelta.errors import CorruptLogError, UnsupportedTableError, VersionNotFoundError
 from lazydelta.log.checkpoint import RowRequest
 from lazydelta.log.commits import ReverseCommitReader
 from lazydelta.log.file_rows import RAW_PATH, STATS_PARSED, Batches
@@ -42,7 +42,7 @@ from lazydelta.upkeep.check_manifest import check_manifest
 from lazydelta.upkeep.check_part import PartCheck, row_groups_of
 from lazydelta.upkeep.compare_rows import JSON_COLUMN, PART_COLUMN, compare_rows
 from lazydelta.upkeep.findings import Difference, Findings
-from lazydelta.upkeep.inventory import Inventory, ListedManifest, base_name, take_inventory
+from lazydelta.upkeep.inventory import Flaw, Inventory, ListedManifest, base_name, take_inventory
 from lazydelta.upkeep.key_partitions import KeyPartitions, partition_count
 from lazydelta.upkeep.progress import Progress, silent
 
@@ -91,6 +91,7 @@ def verify_sidecar(
     inventory = take_inventory(storage, config)
     entry = _chosen(inventory, version, storage.root)
     run = _Run(storage, config, entry, progress)
+    run.notes += _ahead(inventory)
     if entry.manifest is None:
         run.findings.note("manifest", base_name(entry.info), entry.problem or "")
     else:
@@ -126,14 +127,38 @@ def _chosen(inventory: Inventory, version: int | None, root: str) -> ListedManif
             "the table has no stats sidecar", where, "build one with `lazydelta sidecar build`"
         )
     if version is None:
-        return inventory.manifests[-1]
+        within = [entry for entry in inventory.manifests if not _is_ahead(entry, inventory)]
+        return _of_known_format(within[-1] if within else inventory.manifests[-1], where)
     if version not in versions:
         raise VersionNotFoundError(
             f"version {version} has no stats sidecar",
             where,
             f"there are sidecars of the versions {_few(versions)}",
         )
-    return inventory.manifests[versions.index(version)]
+    return _of_known_format(inventory.manifests[versions.index(version)], where)
+
+
+def _is_ahead(entry: ListedManifest, inventory: Inventory) -> bool:
+    """Whether the log does not reach that version: it was put back to an older state."""
+    return inventory.log.newest is not None and entry.version > inventory.log.newest
+
+
+def _ahead(inventory: Inventory) -> list[str]:
+    return [
+        f"the sidecar of version {entry.version} is of no use: the log ends at {inventory.log.newest}"
+        for entry in inventory.manifests
+        if _is_ahead(entry, inventory)
+    ]
+
+
+def _of_known_format(entry: ListedManifest, where: str) -> ListedManifest:
+    if entry.flaw is Flaw.FOREIGN_FORMAT:
+        raise UnsupportedTableError(
+            entry.problem or "",
+            f"{where}/{base_name(entry.info)}",
+            "use a newer lazydelta, or delete the manifest",
+        )
+    return entry
 
 
 def _few(versions: Sequence[int]) -> str:

@@ -9,6 +9,7 @@ import pytest
 
 from lazydelta.errors import InvalidRequestError
 from lazydelta.settings import CONFIG_VARIABLE, Settings, build_settings
+from lazydelta.spark import ingest
 from lazydelta.spark.config import IngestConfig, check_config
 from lazydelta.spark.pipeline_settings import load_config, size_bytes
 from lazydelta.spark.settings_text import MASK, settings_text
@@ -211,3 +212,9 @@ def test_settings_that_cannot_work_are_refused_before_spark_starts(
     with pytest.raises(InvalidRequestError) as caught:
         check_config(load_config({**usual, **settings}, environment={}))
     assert named in caught.value.what
+
+
+def test_a_batch_refuses_settings_of_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAZYDELTA_INGEST_STREAM", "available-now")
+    with pytest.raises(InvalidRequestError, match="ask for a stream"):
+        ingest("in", "out", event_time="ts")

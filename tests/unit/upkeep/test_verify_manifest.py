@@ -9,6 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from lazydelta.errors import UnsupportedTableError
+from lazydelta.sidecar.names import manifest_name
 from lazydelta.upkeep.build import build_sidecar
 from lazydelta.upkeep.findings import Difference
 from lazydelta.upkeep.verify import verify_sidecar
@@ -83,7 +85,6 @@ def differences(table: TableBuilder) -> list[Difference]:
         (lambda m: m["binding"].update(total_bytes=1), "manifest", "of 1 bytes"),
         (lambda m: m["binding"]["commit"].update(head_sha256="0"), "manifest", "does not belong to this log"),
         (lambda m: m.update(version=1), "manifest", "it says version 1"),
-        (lambda m: m.update(format=2), "manifest", "format 2"),
         (lambda m: m.pop("parts"), "manifest", "cannot be read"),
         (lambda m: m["parts"][0].update(removed=[9, 1, 8, 1, 0, -2]), "manifest", "removed rows"),
     ],
@@ -94,6 +95,20 @@ def test_a_wrong_word_of_the_manifest_is_named(
     edit_manifest(table, change)
     found = differences(table)
     assert any(f.kind == kind and words in f.what for f in found), found
+
+
+def test_a_manifest_of_another_format_is_not_judged(table: TableBuilder) -> None:
+    edit_manifest(table, lambda manifest: manifest.update(format=2))
+    with pytest.raises(UnsupportedTableError, match="format 2"):
+        verify_sidecar(storage_of(table), config=CONFIG)
+
+
+def test_sidecars_ahead_of_a_log_that_was_put_back_are_noted_and_passed_over(table: TableBuilder) -> None:
+    folder = Path(storage_of(table).root.removeprefix("file://")) / "_delta_log/_lazy"
+    (folder / manifest_name(99)).write_bytes(b"")
+    report = verify_sidecar(storage_of(table), config=CONFIG)
+    assert (report.version, report.is_ok) == (0, True)
+    assert any("version 99" in note for note in report.notes)
 
 
 @pytest.mark.parametrize(
