@@ -229,7 +229,12 @@ def test_the_builders_checkpoints_have_the_columns_of_sparks(
 ) -> None:
     policy = "v2" if kind.startswith("v2") else "classic"
     properties = f"'delta.checkpointPolicy' = '{policy}', 'delta.enableDeletionVectors' = 'true'"
-    with settings(spark, {"spark.databricks.delta.checkpointV2.topLevelFileFormat": "parquet"}):
+    # The pipeline's session writes timestamps as microseconds; Spark by itself as INT96.
+    by_itself = {
+        "spark.databricks.delta.checkpointV2.topLevelFileFormat": "parquet",
+        "spark.sql.parquet.outputTimestampType": "INT96",
+    }
+    with settings(spark, by_itself):
         sql = history(spark, tmp_path / "spark", properties)
         insert(sql, 5)
         checkpoint(spark, tmp_path / "spark")
