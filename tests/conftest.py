@@ -1,7 +1,13 @@
 """Fixtures shared by every folder of tests."""
 
+import signal
+
 pytest_plugins = [
     "tests.support.hypothesis_profile",
     "tests.support.servers",
     "tests.support.spark",
 ]
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A run in the background ignores Ctrl-C, and so would every process that a test starts and interrupts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
