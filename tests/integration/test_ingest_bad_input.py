@@ -185,6 +185,24 @@ def test_a_sidecar_that_cannot_be_written_does_not_fail_the_ingest(
     assert sum(map(len, rows_by_period(target).values())) == 2
 
 
+def test_a_store_that_refuses_a_write_leaves_the_table_at_its_last_commit_and_the_next_run_goes_on(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    target = tmp_path / "out"
+    run_ingest(spark, write_json(tmp_path / "one", [{"ts": NOON, "v": "1"}]), target)
+    version = ld.open(str(target)).version
+    obstacle = target / "_event_hour=2031010100"
+    obstacle.touch()  # a file where the folder of the new hour should be
+    late = write_json(tmp_path / "two", [{"ts": "2031-01-01T00:30:00Z", "v": "2"}, {"ts": NOON, "v": "3"}])
+    with pytest.raises(LazyDeltaError) as caught:
+        run_ingest(spark, late, target, run_id="two")
+    assert "\tat " not in str(caught.value)
+    assert ld.open(str(target)).version == version
+    obstacle.unlink()
+    assert run_ingest(spark, late, target, run_id="two").batch.rows_written == 2
+    assert sum(map(len, rows_by_period(target).values())) == 3
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of two megabytes."""
