@@ -34,10 +34,13 @@ class ProgressLines:
 
 
 def _text(facts: dict[str, object]) -> str:
-    return ", ".join(f"{name.replace('_', ' ')} {_value(name, value)}" for name, value in facts.items())
+    known = {name: value for name, value in facts.items() if value is not None}
+    return ", ".join(f"{name.replace('_', ' ')} {_value(name, value)}" for name, value in known.items())
 
 
 def _value(name: str, value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:,.0f}"
     if isinstance(value, bool) or not isinstance(value, int):
         return str(value)
     return human_bytes(value) if "bytes" in name else f"{value:,}"
