@@ -1,7 +1,7 @@
 """A stream that is killed again and again, Java included: afterwards every row is there, and there once.
 
 Nothing in the product knows of these tests: a kill is aimed by what appears on disk, and what it left is
-looked at afterwards, so that a step which was missed is a failure, not a silent pass.
+looked at afterwards: a step which was missed is tried again, and a failure if it is never hit.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from tests.support.telemetry_rows import TelemetryFiles
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-FILES = 20
+FILES_PER_RUN = 4  # enough for a checkpoint and its sidecar
+ATTEMPTS_MAX = 6  # a step of a few milliseconds may be over before the kill arrives
 RANDOM_KILLS = 4
 CHECKPOINT_EVERY = 2  # commits
 CONTINUOUS = (
@@ -115,18 +116,22 @@ def started(world: StreamWorld, tmp_path: Path) -> Iterator[Callable[..., Stream
             process.kill()
 
 
-@pytest.mark.timeout(1800)  # eleven starts of Java, on a machine that may be busy
+@pytest.mark.timeout(1800)  # eleven starts or more of Java, on a machine that may be busy
 def test_killed_at_every_step_and_at_random_every_row_is_there_once(
     world: StreamWorld, started: Callable[..., StreamProcess]
 ) -> None:
     telemetry = TelemetryFiles(world.source)
-    for _ in range(FILES):
-        telemetry.add(rows=20, bad=3)
-    missed = [step.name for step in STEPS if not _kill_at(step, world, started(*CONTINUOUS))]
-    assert missed == []
+
+    def run() -> StreamProcess:
+        while telemetry.count < world.look().begun + 1 + FILES_PER_RUN:
+            telemetry.add(rows=20, bad=3)
+        return started(*CONTINUOUS)
+
+    for step in STEPS:
+        assert any(_kill_at(step, world, run()) for _ in range(ATTEMPTS_MAX)), step.name
     delays = random.Random(5)
     for _ in range(RANDOM_KILLS):
-        process = started(*CONTINUOUS)
+        process = run()
         before = world.look()
         assert process.wait_for(lambda before=before: world.look() != before), process.output()
         time.sleep(delays.uniform(0, 2.5))
