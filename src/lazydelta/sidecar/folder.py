@@ -82,7 +82,7 @@ def read_manifest(storage: Storage, folder: str, version: int) -> Manifest:
         if found != FORMAT:
             raise damaged(f"the manifest has format {found}, this reader knows {FORMAT}", where)
         manifest = decode_manifest(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as damage:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as damage:
         raise damaged(f"the manifest cannot be read: {damage}", where) from damage
     nonsense = _nonsense(manifest, version)
     if nonsense is not None:
@@ -164,11 +164,22 @@ def _nonsense(manifest: Manifest, version: int) -> str | None:
         return f"it says version {manifest.version}"
     if manifest.num_files != sum(part.num_live for part in manifest.parts):
         return "its parts do not hold the number of files it tells"
-    if manifest.row_groups and len(manifest.row_groups) != manifest.num_row_groups:
+    if len({part.file for part in manifest.parts}) < len(manifest.parts):
+        return "it names a part twice"
+    texts = (_part_nonsense(part) for part in manifest.parts)
+    return next((text for text in texts if text is not None), None) or _row_group_nonsense(manifest)
+
+
+def _row_group_nonsense(manifest: Manifest) -> str | None:
+    """What would lead a reader out of a part; a range or count that is only wrong is for `sidecar verify`."""
+    groups, parts = manifest.row_groups, manifest.parts
+    if groups and len(groups) != manifest.num_row_groups:
         return "it lists some row groups but not all"
-    if any(not 0 <= group.part < len(manifest.parts) for group in manifest.row_groups):
+    if any(group.part >= len(parts) for group in groups):
         return "a row group belongs to no part"
-    return next((text for part in manifest.parts if (text := _part_nonsense(part)) is not None), None)
+    if any(group.byte_offset + group.byte_length > parts[group.part].size_bytes for group in groups):
+        return "a row group leaves its part"
+    return None
 
 
 def _part_nonsense(part: Part) -> str | None:
@@ -177,6 +188,20 @@ def _part_nonsense(part: Part) -> str | None:
         parsed = parse_name(name)
         if parsed is None or parsed.kind is not SidecarFileKind.PART:
             return f"{name!r} is no part's name"
+    if part.footer_bytes > part.size_bytes or part.stats_footer_bytes > part.stats_size_bytes:
+        return f"the footer of {part.file} is longer than the file"
+    if not part.size_bytes or (part.stats_file is not None and not part.stats_size_bytes):
+        return f"{part.file} is empty"
+    if part.num_row_groups > part.num_rows:
+        return f"{part.file} has more row groups than rows"
+    without = [part.order_nulls]
+    without += [rows for zone in part.bounds for rows in (zone.rows_without_min, zone.rows_without_max)]
+    if max(without) > part.num_rows:
+        return f"more rows of {part.file} lack a bound than it has"
+    return _removed_nonsense(part)
+
+
+def _removed_nonsense(part: Part) -> str | None:
     firsts, counts = part.removed[::2], part.removed[1::2]
     if len(firsts) != len(counts) or any(count < 1 for count in counts):
         return f"the removed rows of {part.file} make no ranges"

@@ -9,18 +9,22 @@ Design: docs/adr/0011-removed-rows-by-number.md.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
 from lazydelta.protocol.actions import Metadata, Protocol
 
 FORMAT = 1
+# What no file and no table can have does not decode: nothing behind it has to ask again.
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 class BoundFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One file of the log as it was when the sidecar was built."""
 
     name: str  # below _delta_log
-    size_bytes: int
+    size_bytes: Count
     etag: str | None = None
     head_sha256: str | None = None  # of the first 64 KiB; only for a commit
 
@@ -30,8 +34,8 @@ class Binding(msgspec.Struct, frozen=True, kw_only=True):
 
     commit: BoundFile | None  # N.json; None where it had been cleaned up already
     checkpoint: tuple[BoundFile, ...]  # top-level files, in order
-    num_files: int
-    total_bytes: int
+    num_files: Count
+    total_bytes: Count
 
 
 class ZoneBounds(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -45,8 +49,8 @@ class ZoneBounds(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     type: str  # Delta's name of the type
     min: str | None = None
     max: str | None = None
-    rows_without_min: int = 0
-    rows_without_max: int = 0
+    rows_without_min: Count = 0
+    rows_without_max: Count = 0
     # A partition column, and every row without a bound is null there. Where one holds a text that does not
     # parse or that is empty (so perhaps null), this is False: such rows are unknown, as for statistics.
     is_partition: bool = False
@@ -57,24 +61,24 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     file: str  # below the sidecar's folder; of a split part the index
     build: str
-    size_bytes: int
-    footer_bytes: int  # from where the footer begins to the end of the file
+    size_bytes: Count
+    footer_bytes: Count  # from where the footer begins to the end of the file
     footer_crc32: int | None = None  # of those bytes; pages have checksums of their own, a footer has none
     schema_hash: str
-    num_rows: int
-    num_row_groups: int
+    num_rows: Count
+    num_row_groups: Count
     # Of the order column, as text. None where every row is null; with fewer nulls: it has no short text.
     # Where that column is `min.<col>`, the maximum is that of `max.<col>`; rows without either count as null.
     order_min: str | None = None
     order_max: str | None = None
-    order_nulls: int = 0
+    order_nulls: Count = 0
     removed: tuple[int, ...] = ()  # rows no longer live: first, count, first, count, …; ascending
     bounds: tuple[ZoneBounds, ...] = ()
     stats_file: str | None = None
-    stats_size_bytes: int = 0
-    stats_footer_bytes: int = 0
+    stats_size_bytes: Count = 0
+    stats_footer_bytes: Count = 0
     stats_footer_crc32: int | None = None
-    total_bytes: int = 0  # data bytes of the live rows' files
+    total_bytes: Count = 0  # data bytes of the live rows' files
 
     @property
     def removed_count(self) -> int:
@@ -93,25 +97,25 @@ class RowGroup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     `event_hour_*` are of the order column, whatever its name.
     """
 
-    index: int  # counted over all parts, in the order of `parts`
-    part: int = 0  # position in `parts`
-    byte_offset: int
-    byte_length: int
-    num_rows: int
+    index: Count  # counted over all parts, in the order of `parts`
+    part: Count = 0  # position in `parts`
+    byte_offset: Count
+    byte_length: Count
+    num_rows: Count
     event_hour_min: str | None = None
     event_hour_max: str | None = None
-    event_hour_nulls: int = 0
+    event_hour_nulls: Count = 0
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
     """The sidecar of checkpoint `version`."""
 
     format: int
-    version: int
+    version: Count
     sidecar_file: str | None  # the first part; None where the table has no files
-    sidecar_size_bytes: int  # of all parts
-    num_row_groups: int
-    num_files: int
+    sidecar_size_bytes: Count  # of all parts
+    num_row_groups: Count
+    num_files: Count
     schema_hash: str  # of the layout that this build writes
     row_groups: tuple[RowGroup, ...]  # empty past the limit
     table_id: str

@@ -161,6 +161,8 @@ CHANGES: list[tuple[str, dict[str, Any]]] = [
     ("format 2", {"format": 2}),
     ("version 8", {"version": 8}),
     ("number of files", {"num_files": 3}),
+    ("cannot be read", {"num_files": -2}),
+    ("cannot be read", {"version": 10**20}),
     ("not all", {"num_row_groups": 9}),
     ("cannot be read", {"parts": None}),
     ("cannot be read", {"binding": 5}),
@@ -198,6 +200,69 @@ def test_a_part_that_makes_no_sense_is_damage_with_the_reason(
     raw["num_files"] = 5 - sum(change.get("removed", [])[1::2])
     stored_text(tmp_path, json.dumps(raw).encode())
     with pytest.raises(DamagedSidecarError, match=reason):
+        read_manifest(storage_at(tmp_path), FOLDER, 7)
+
+
+ABSURD: list[tuple[str, dict[str, Any]]] = [
+    *(("cannot be read", {"size_bytes": size}) for size in (-1, 10**20, "5", 1.5, None, True)),
+    *(("cannot be read", {"num_rows": rows}) for rows in (-5, 2**63, [5])),
+    ("cannot be read", {"footer_bytes": -8}),
+    ("cannot be read", {"bounds": [{"path": ["v"], "type": "long", "rows_without_min": -1}]}),
+    ("longer than the file", {"footer_bytes": 10**9}),
+    ("longer than the file", {"stats_footer_bytes": 1}),
+    ("is empty", {"size_bytes": 0, "footer_bytes": 0}),
+    ("more row groups than rows", {"num_row_groups": 6}),
+    ("lack a bound", {"order_nulls": 6}),
+    ("lack a bound", {"bounds": [{"path": ["v"], "type": "long", "rows_without_max": 6}]}),
+    ("number of files", {"num_rows": 10**18}),
+    ("leaves its part", {"size_bytes": 900, "footer_bytes": 800}),
+    ("overlap or leave", {"removed": [10**20, 1]}),
+]
+
+
+@pytest.mark.parametrize(("reason", "change"), ABSURD)
+def test_absurd_numbers_of_a_part_are_damage(tmp_path: Path, reason: str, change: dict[str, Any]) -> None:
+    raw = json.loads(encode_manifest(manifest_of(part_of(5, 0))))
+    raw["parts"][0] |= change
+    if "removed" in change:
+        raw["num_files"] = 4
+    stored_text(tmp_path, json.dumps(raw).encode())
+    with pytest.raises(DamagedSidecarError, match=reason):
+        read_manifest(storage_at(tmp_path), FOLDER, 7)
+
+
+@pytest.mark.parametrize(
+    ("reason", "change"),
+    [
+        ("cannot be read", {"byte_offset": -1}),
+        ("cannot be read", {"byte_length": 10**20}),
+        ("cannot be read", {"num_rows": "2"}),
+        ("cannot be read", {"part": -1}),
+        ("no part", {"part": 1}),
+        ("leaves its part", {"byte_length": 10**9}),
+    ],
+)
+def test_absurd_numbers_of_a_row_group_are_damage(
+    tmp_path: Path, reason: str, change: dict[str, Any]
+) -> None:
+    raw = json.loads(encode_manifest(manifest_of(part_of(5, 0))))
+    raw["row_groups"][0] |= change
+    stored_text(tmp_path, json.dumps(raw).encode())
+    with pytest.raises(DamagedSidecarError, match=reason):
+        read_manifest(storage_at(tmp_path), FOLDER, 7)
+
+
+def test_a_part_named_twice_is_damage(tmp_path: Path) -> None:
+    raw = json.loads(encode_manifest(manifest_of(part_of(5, 0))))
+    raw |= {"parts": raw["parts"] * 2, "num_files": 10, "row_groups": [], "num_row_groups": 6}
+    stored_text(tmp_path, json.dumps(raw).encode())
+    with pytest.raises(DamagedSidecarError, match="names a part twice"):
+        read_manifest(storage_at(tmp_path), FOLDER, 7)
+
+
+def test_a_manifest_nested_without_end_is_damage(tmp_path: Path) -> None:
+    stored_text(tmp_path, b'{"later":' + b"[" * 200_000)
+    with pytest.raises(DamagedSidecarError, match="cannot be read"):
         read_manifest(storage_at(tmp_path), FOLDER, 7)
 
 
