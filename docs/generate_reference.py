@@ -32,6 +32,11 @@ OPTION_MEANINGS = {
     "request_timeout_seconds": "How long one request to a store may take, its attempts included.",
     "request_attempts_max": "How often a request is tried before it is an error.",
     "backoff_first_seconds": "The wait before the second attempt; it doubles after each further one.",
+    "sidecar_enabled": "Whether files at a checkpoint are read from its stats sidecar, where one is there.",
+    "sidecar_directory": "The folder of the sidecar, below `_delta_log`.",
+    "sidecar_row_groups_per_batch": "Row groups of a sidecar read at once; with a limit it is 1.",
+    "cache_bytes": "Bytes that this process keeps of tables it has read, over all of them; 0 keeps nothing.",
+    "max_staleness_seconds": "How old a cached listing of a log may be; 0 lists it at every opening.",
     "scan_timeout_seconds": "How long a scan may take; 0 is no limit.",
 }
 METRIC_MEANINGS = {

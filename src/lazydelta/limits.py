@@ -38,6 +38,9 @@ COMMIT_BYTES_PER_ADD = 600  # of JSON, for estimates from a listing
 CHECKPOINT_BYTES_PER_ADD = 150  # of Parquet, likewise
 
 # --- sidecar -----------------------------------------------------------------
+SIDECAR_ROW_GROUPS_PER_BATCH = 5  # read at once
+SIDECAR_SLICE_ROWS = 16_384  # of a row group, decoded at once
+SIDECAR_FOOTERS_AHEAD_BYTES = 256 * KIB  # of the newest parts, read while a table is opened
 SIDECAR_ROW_GROUP_ROWS = 10_000
 SIDECAR_ROW_GROUPS_MAX = 64  # of one part
 SIDECAR_ROW_GROUPS_MIN = 8  # where the footer would leave fewer, a part is split into index and statistics
@@ -50,6 +53,9 @@ SIDECAR_REMOVED_SHARE_MAX = 0.25  # of a part's rows; with more it is written an
 SIDECAR_DELTA_COMMITS = 50  # commits since the checkpoint or the last delta file that make one worth writing
 MANIFEST_ROW_GROUPS_MAX = 2048  # with more, the manifest lists only parts
 BINDING_HEAD_BYTES = 64 * KIB  # of a commit, hashed to recognise it
+
+# --- cache -------------------------------------------------------------------
+CACHE_BYTES = 64 * MIB  # kept by a process over all tables
 
 # --- upkeep ------------------------------------------------------------------
 SORT_MEMORY_BYTES = 64 * MIB  # rows held before a sorted run goes to disk

@@ -36,6 +36,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     batch_size: int = limits.BATCH_ROWS
     checkpoint_row_groups_per_batch: int = limits.CHECKPOINT_ROW_GROUPS_PER_BATCH
     remove_set_memory_limit: int = limits.REMOVE_SET_BYTES
+    sidecar_enabled: bool = True
+    sidecar_directory: str = "_lazy"  # below _delta_log
+    sidecar_row_groups_per_batch: int = limits.SIDECAR_ROW_GROUPS_PER_BATCH
+    cache_bytes: int = limits.CACHE_BYTES  # of this process, over all tables; 0: nothing is kept
+    max_staleness_seconds: float = 0.0  # how old a cached listing may be; 0: the log is listed each time
 
 
 # Option -> field of `Settings`.
@@ -49,7 +54,16 @@ OPTIONS = {
     "delta.request.attempts_max": "request_attempts_max",
     "delta.request.backoff_seconds": "backoff_first_seconds",
     "delta.scan.timeout_seconds": "scan_timeout_seconds",
+    "delta.sidecar.enabled": "sidecar_enabled",
+    "delta.sidecar.directory": "sidecar_directory",
+    "delta.sidecar.row_groups_per_batch": "sidecar_row_groups_per_batch",
+    "delta.cache.bytes": "cache_bytes",
+    "delta.cache.max_staleness_seconds": "max_staleness_seconds",
 }
+
+_MAY_BE_ZERO = frozenset(
+    {"scan_timeout_seconds", "remove_set_memory_limit", "cache_bytes", "max_staleness_seconds"}
+)
 
 
 def build_settings(
@@ -78,7 +92,7 @@ def build_settings(
         (own, "storage_options"),
     ):
         for name, value in source.items():
-            values[OPTIONS[name]] = _number(name, value, where)
+            values[OPTIONS[name]] = _value(name, value, where)
     rest = {name: value for name, value in given.items() if name not in own}
     return msgspec.structs.replace(Settings(storage_options=rest), **values)
 
@@ -134,11 +148,36 @@ def _flattened(tree: Mapping[str, object], prefix: str = "") -> dict[str, object
     return flat
 
 
+def _value(name: str, value: object, where: str) -> object:
+    """The value as the field's own kind."""
+    default = getattr(Settings(), OPTIONS[name])
+    if isinstance(default, bool):
+        return _flag(name, value, where)
+    if isinstance(default, str):
+        return _folder(name, value, where)
+    return _number(name, value, where)
+
+
+def _flag(name: str, value: object, where: str) -> bool:
+    known = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+    found = value if isinstance(value, bool) else known.get(str(value).strip().lower())
+    if found is None:
+        raise InvalidRequestError(f"{name} is {value!r}", where, "give true or false")
+    return found
+
+
+def _folder(name: str, value: object, where: str) -> str:
+    parts = str(value).strip("/").split("/")
+    if not isinstance(value, str) or any(part in {"", ".", ".."} for part in parts):
+        raise InvalidRequestError(f"{name} is {value!r}", where, "give a folder's name, below _delta_log")
+    return "/".join(parts)
+
+
 def _number(name: str, value: object, where: str) -> int | float:
     """The value as the field's own kind of number; text is read as one, nothing is rounded."""
     field = OPTIONS[name]
     is_whole = isinstance(getattr(Settings(), field), int)
-    least = 0.0 if field in {"scan_timeout_seconds", "remove_set_memory_limit"} else 1e-9
+    least = 0.0 if field in _MAY_BE_ZERO else 1e-9
     number = _read_number(value)
     if not least <= number < math.inf or (is_whole and not number.is_integer()):
         kind = "whole number" if is_whole else "number"

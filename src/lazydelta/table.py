@@ -24,10 +24,14 @@ from lazydelta.log.history import CommitRecord, commit_records
 from lazydelta.log.snapshot import Snapshot, open_snapshot
 from lazydelta.log.time_travel import version_at
 from lazydelta.protocol.actions import Metadata, Protocol
+from lazydelta.protocol.names import LOG_FOLDER
 from lazydelta.protocol.schema import arrow_schema
 from lazydelta.scan import DeltaFile, FileScan, LazyScanConfig, ScanReport, ScanStrategy, files_of
 from lazydelta.scan.config import check_number
 from lazydelta.settings import Settings, build_settings
+from lazydelta.sidecar.discover import SidecarAwareProvider
+from lazydelta.sidecar.memory import TakenOnce
+from lazydelta.sidecar.reading import SidecarReading
 from lazydelta.storage import open_storage
 
 with suppress(ImportError):  # Arrow loads it with its first array: paid here, too
@@ -104,8 +108,11 @@ class Scan:
 class Table:
     """One version of one Delta table."""
 
-    def __init__(self, snapshot: Snapshot, settings: Settings) -> None:
+    def __init__(
+        self, snapshot: Snapshot, settings: Settings, sidecar: SidecarAwareProvider | None = None
+    ) -> None:
         self._snapshot = snapshot
+        self._sidecar = sidecar
         self._settings = settings
 
     @property
@@ -152,7 +159,7 @@ class Table:
         if unknown:
             known = ", ".join(LazyScanConfig.__struct_fields__)
             raise InvalidRequestError(f"a scan has no option {unknown[0]!r}", "scan()", f"there are: {known}")
-        return Scan(FileScan(self._snapshot, msgspec.structs.replace(base, **changes)))
+        return Scan(FileScan(self._snapshot, msgspec.structs.replace(base, **changes), self._sidecar))
 
     def history(self, limit: int | None = None) -> Iterator[CommitRecord]:
         """The commits up to this version that are still there, newest first."""
@@ -219,7 +226,14 @@ def open(  # noqa: A001 - `lazydelta.open` is the name users meet
     parallelism = chosen.commit_read_parallelism
     if timestamp is not None:
         version = version_at(storage, timestamp, parallelism=parallelism)
-    return Table(open_snapshot(storage, version=version, parallelism=parallelism), chosen)
+    reading = SidecarReading(
+        is_enabled=chosen.sidecar_enabled,
+        folder=f"{LOG_FOLDER}/{chosen.sidecar_directory}",
+        row_groups_per_batch=chosen.sidecar_row_groups_per_batch,
+    )
+    sidecar = SidecarAwareProvider(storage, reading, TakenOnce())
+    snapshot = open_snapshot(storage, version=version, parallelism=parallelism, companion=sidecar)
+    return Table(snapshot, chosen, sidecar)
 
 
 DeltaTable = open

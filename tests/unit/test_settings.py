@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -51,15 +52,16 @@ def test_an_argument_beats_the_environment_under_its_other_name() -> None:
 
 @pytest.mark.parametrize("option", OPTIONS)
 def test_every_option_is_read_from_all_three_places(option: str, tmp_path: Path) -> None:
-    path = tmp_path / "settings.toml"
-    path.write_text(f"{option} = 3\n")
     field = OPTIONS[option]
+    value = {bool: False, str: "elsewhere"}.get(type(getattr(Settings(), field)), 3)
+    path = tmp_path / "settings.toml"
+    path.write_text(f"{option} = {json.dumps(value)}\n")
     for settings in (
-        build_settings({option: "3"}, environment={}),
-        build_settings(environment={variable_of(option): "3"}),
+        build_settings({option: str(value)}, environment={}),
+        build_settings(environment={variable_of(option): str(value)}),
         build_settings(environment={CONFIG_VARIABLE: str(path)}),
     ):
-        assert getattr(settings, field) == 3
+        assert getattr(settings, field) == value
         assert type(getattr(settings, field)) is type(getattr(Settings(), field))
 
 

@@ -10,7 +10,7 @@ Spec: PROTOCOL.md, "Checkpoints", "Last Checkpoint File".
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -95,11 +95,20 @@ class LogSegment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_segment(
-    storage: Storage, version: int | None = None, damaged: frozenset[str] = frozenset()
+    storage: Storage,
+    version: int | None = None,
+    damaged: frozenset[str] = frozenset(),
+    *,
+    on_hint: Callable[[int], None] = lambda _: None,
 ) -> LogSegment:
-    """The segment of `version` (the newest when None), without the checkpoints whose names are `damaged`."""
+    """The segment of `version` (the newest when None), without the checkpoints whose names are `damaged`.
+
+    `on_hint` is told the checkpoint's probable version before the log is listed.
+    """
     hint = read_hint(storage)
     start = hint.version if hint is not None and (version is None or hint.version <= version) else None
+    if start is not None:
+        on_hint(start)
     listing = None if start is None else list_log(storage, start)
     if listing is None or not any(c.name not in damaged for c in listing.checkpoints):
         listing = list_log(storage)

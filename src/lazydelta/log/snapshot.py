@@ -14,6 +14,7 @@ import msgspec
 from lazydelta.errors import CorruptLogError, VersionNotFoundError
 from lazydelta.log.checkpoint import CheckpointReader
 from lazydelta.log.commits import ReverseCommitReader
+from lazydelta.log.companion import FloorCompanion
 from lazydelta.log.parquet_part import DamagedCheckpointError
 from lazydelta.log.segment import LogSegment, find_segment
 from lazydelta.log.state import TableState, read_state
@@ -52,15 +53,19 @@ def open_snapshot(
     version: int | None = None,
     parallelism: int,
     use_compacted: bool = False,
+    companion: FloorCompanion | None = None,
 ) -> Snapshot:
-    """Pin a version and learn its protocol and metadata."""
-    segment = find_segment(storage, version)
+    """Pin a version and learn its protocol and metadata; `companion` reads beside the log where it can."""
+    on_hint = companion.hinted if companion is not None else lambda _: None
+    segment = find_segment(storage, version, on_hint=on_hint)
     damaged: frozenset[str] = frozenset()
     fallbacks: list[str] = []
     with closing(ReverseCommitReader(storage, parallelism)) as commits:
         while True:
+            if companion is not None:
+                companion.pinned(segment)
             try:
-                state = _state_of(storage, segment, commits, use_compacted=use_compacted)
+                state = _state_of(storage, segment, commits, companion, use_compacted=use_compacted)
                 break
             except DamagedCheckpointError as damage:
                 assert segment.checkpoint is not None
@@ -92,9 +97,16 @@ def segment_without(
 
 
 def _state_of(
-    storage: Storage, segment: LogSegment, commits: ReverseCommitReader, *, use_compacted: bool
+    storage: Storage,
+    segment: LogSegment,
+    commits: ReverseCommitReader,
+    companion: FloorCompanion | None,
+    *,
+    use_compacted: bool,
 ) -> TableState:
     if segment.checkpoint is None:
         return read_state(storage, segment, commits, None, use_compacted=use_compacted)
     with closing(CheckpointReader(storage, segment.checkpoint)) as checkpoint:
-        return read_state(storage, segment, commits, checkpoint, use_compacted=use_compacted)
+        return read_state(
+            storage, segment, commits, checkpoint, companion=companion, use_compacted=use_compacted
+        )

@@ -1,8 +1,9 @@
 """Protocol and metadata in force at a version, without reading the checkpoint's file rows.
 
 The newest readable `.crc` at or after the checkpoint carries both; commits after it may override them.
-Without one the whole tail is read, then the few row groups of the checkpoint that hold them. A `.crc` whose
-txnId contradicts its commit was left by a rewritten log and does not count.
+Without one the whole tail is read, then what stands beside the checkpoint and proves itself, else the few
+row groups of the checkpoint that hold them. A `.crc` whose txnId contradicts its commit was left by a
+rewritten log and does not count.
 Contract: both are known or it is an error; the reader can honour them or it is an error.
 """
 
@@ -14,6 +15,7 @@ from lazydelta import limits
 from lazydelta.errors import CorruptLogError, StorageError
 from lazydelta.log.checkpoint import CheckpointReader
 from lazydelta.log.commits import CommitState, ReverseCommitReader, newest_first, read_commit_head
+from lazydelta.log.companion import FloorCompanion
 from lazydelta.log.segment import LogFile, LogSegment
 from lazydelta.protocol.actions import Metadata, Protocol, VersionChecksum
 from lazydelta.protocol.features import check_readable
@@ -50,13 +52,16 @@ def read_state(
     commits: ReverseCommitReader,
     checkpoint: CheckpointReader | None,
     *,
+    companion: FloorCompanion | None = None,
     use_compacted: bool = False,
 ) -> TableState:
     """Protocol and metadata at the segment's version, checked against what this reader can honour."""
     ignored: list[str] = []
     state = _from_checksum(storage, segment, commits, ignored)
     if state is None:
-        state = _from_tail(segment, commits, checkpoint, ignored, use_compacted=use_compacted)
+        state = _from_tail(
+            segment, commits, checkpoint, ignored, companion=companion, use_compacted=use_compacted
+        )
     check_readable(state.protocol, segment.root)
     return state
 
@@ -115,13 +120,18 @@ def _from_tail(
     checkpoint: CheckpointReader | None,
     ignored: list[str],
     *,
+    companion: FloorCompanion | None,
     use_compacted: bool,
 ) -> TableState:
     found = _Findings()
     for state in commits.states(newest_first(segment, use_compacted=use_compacted)):
         found.older(state.protocol, state.metadata)
     source = "commits"
-    if not found.is_complete and checkpoint is not None:
+    beside = None if found.is_complete or companion is None else companion.state()
+    if beside is not None:
+        found.older(beside.protocol, beside.metadata)
+        source = beside.source
+    elif not found.is_complete and checkpoint is not None:
         found.older(*checkpoint.state())
         source = f"checkpoint {checkpoint.version}"
     if found.protocol is None or found.metadata is None:

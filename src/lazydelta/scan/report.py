@@ -25,6 +25,10 @@ class ScanReport(msgspec.Struct, frozen=True, kw_only=True):
     state_source: str
     commits_total: int
     commits_read: int
+    source: str  # of the files at the checkpoint
+    source_reason: str
+    parts_read: int  # of a sidecar
+    parts_total: int
     row_groups_read: int
     row_groups_skipped: int
     files_emitted: int
@@ -56,6 +60,10 @@ class ScanReport(msgspec.Struct, frozen=True, kw_only=True):
             yield "limit", f"{self.limit:,} file{'' if self.limit == 1 else 's'}"
         yield "log", f"{floor}, then {self.commits_read:,} of {self.commits_total:,} commits read"
         yield "protocol from", self.state_source
+        reason = f": {self.source_reason}" if self.source_reason else ""
+        yield "files below from", f"{self.source}{reason}"
+        if self.parts_total:
+            yield "parts", f"{self.parts_read:,} of {self.parts_total:,} opened"
         yield "row groups", f"{self.row_groups_read:,} read, {self.row_groups_skipped:,} skipped"
         skipped = ", ".join(f"{count:,} by {rule}" for rule, count in sorted(self.files_skipped.items()))
         yield "files", f"{self.files_emitted:,} emitted; skipped: {skipped or 'none'}"
@@ -84,6 +92,10 @@ class ScanTally(msgspec.Struct, kw_only=True):
     strategy: str = ""
     reason: str = ""
     commits: set[int] = msgspec.field(default_factory=set)  # read so far, each counted once
+    source: str = "none"  # nothing below the tail was needed
+    source_reason: str = ""
+    parts_read: int = 0
+    parts_total: int = 0
     row_groups_read: int = 0
     row_groups_skipped: int = 0
     files_emitted: int = 0

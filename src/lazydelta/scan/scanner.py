@@ -27,6 +27,9 @@ from lazydelta.scan.report import ScanReport, ScanTally, add_io, milliseconds
 from lazydelta.scan.skipping import matching_row_groups, possible_rows
 from lazydelta.scan.strategy import choose_strategy
 from lazydelta.scan.tripwire import FeatureTripwire
+from lazydelta.sidecar.discover import SidecarAwareProvider
+from lazydelta.sidecar.public_rows import RowShape
+from lazydelta.sidecar.reader import SidecarRequest
 from lazydelta.storage import Deadline, IoCounters
 from lazydelta.telemetry import log_event, record_scan
 
@@ -34,8 +37,11 @@ from lazydelta.telemetry import log_event, record_scan
 class FileScan:
     """A scan that can be run again; each run pulls from the log anew. `report` tells of the latest run."""
 
-    def __init__(self, snapshot: Snapshot, config: LazyScanConfig) -> None:
+    def __init__(
+        self, snapshot: Snapshot, config: LazyScanConfig, sidecar: SidecarAwareProvider | None = None
+    ) -> None:
         self.snapshot = snapshot
+        self.sidecar = sidecar
         self.config = config.checked()
         self.predicate = _bound(snapshot, self.config)
         self._tally: ScanTally | None = None
@@ -58,7 +64,13 @@ class FileScan:
     def _run(self, columns: tuple[str, ...]) -> Batches:
         tally = self._tally = ScanTally()
         config, snapshot = self.config, self.snapshot
-        strategy, reason = choose_strategy(snapshot.segment, config, self.predicate, snapshot.state.checksum)
+        strategy, reason = choose_strategy(
+            snapshot.segment,
+            config,
+            self.predicate,
+            snapshot.state.checksum,
+            has_sidecar=lambda: self.sidecar is not None and self.sidecar.discover().source is not None,
+        )
         tally.strategy, tally.reason = strategy.value, reason
         tally.fallbacks.extend(snapshot.fallbacks)
         storage = snapshot.storage.scoped(deadline=Deadline.after(config.scan_timeout_seconds))
@@ -79,6 +91,8 @@ class FileScan:
                 tally=tally,
                 tripwire=tripwire,
                 demand=lambda: _commits_needed(config.limit, tally),
+                sidecar=self.sidecar,
+                sidecar_rows=self._sidecar_request(columns, tally),
             )
             try:
                 yield from self._stages(replay, strategy, columns)
@@ -115,6 +129,21 @@ class FileScan:
             batch_rows=self.config.batch_size,
             row_groups_per_batch=1 if is_limited else self.config.checkpoint_row_groups_per_batch,
             read_ahead=not is_limited,
+        )
+
+    def _sidecar_request(self, columns: tuple[str, ...], tally: ScanTally) -> SidecarRequest | None:
+        """The same of a sidecar; None where it lacks what is asked for."""
+        wanted = self._row_request(columns, tally)
+        if "stats" in wanted.columns:
+            return None
+        predicate = self.predicate
+        return SidecarRequest(
+            shape=RowShape(
+                columns=wanted.columns, statistics=() if predicate is None else predicate.stats_columns
+            ),
+            predicate=predicate,
+            keep_rows=wanted.keep_rows,
+            is_limited=self.config.limit is not None,
         )
 
     def _check_floor(self) -> None:
@@ -163,6 +192,10 @@ class FileScan:
             state_source=self.snapshot.state.source,
             commits_total=len(segment.commits),
             commits_read=len(tally.commits),
+            source=tally.source,
+            source_reason=tally.source_reason,
+            parts_read=tally.parts_read,
+            parts_total=tally.parts_total,
             row_groups_read=tally.row_groups_read,
             row_groups_skipped=tally.row_groups_skipped,
             files_emitted=tally.files_emitted,

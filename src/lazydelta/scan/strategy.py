@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections.abc import Callable
 
 from lazydelta import limits
 from lazydelta.log.segment import LogSegment
@@ -25,6 +26,8 @@ def choose_strategy(
     config: LazyScanConfig,
     predicate: BoundPredicate | None,
     checksum: VersionChecksum | None,
+    *,
+    has_sidecar: Callable[[], bool] = lambda: False,
 ) -> Choice:
     """The strategy and the reason for it."""
     if config.strategy != ScanStrategy.AUTO:
@@ -33,6 +36,8 @@ def choose_strategy(
         return ScanStrategy.REVERSE, "a limit can stop early"
     if segment.checkpoint is None:
         return ScanStrategy.REVERSE, "there is no checkpoint"
+    if has_sidecar():
+        return ScanStrategy.REVERSE, "a sidecar serves the newest first"
     if len(segment.commits) > limits.AUTO_COMMITS_MAX:
         text = f"{len(segment.commits):,} commits since the checkpoint, more than {limits.AUTO_COMMITS_MAX}"
         return ScanStrategy.FORWARD, text

@@ -34,9 +34,21 @@ def conform(rows: pa.RecordBatch, layout: SidecarLayout) -> pa.RecordBatch:
         if kind in {"partition", "raw_partition"}:
             array = _partition_values(found, partitions[path], field)
         else:
-            array = _widened(found.get((kind, path)), field.type)
+            array = widened(found.get((kind, path)), field.type)
         arrays.append(pa.nulls(rows.num_rows, field.type) if array is None else array)
     return pa.RecordBatch.from_arrays(arrays, schema=layout.schema)
+
+
+def widened(array: pa.Array | None, wanted: pa.DataType) -> pa.Array | None:
+    """A column of bounds in a wider type; None where the type does not widen."""
+    if array is None or array.type.equals(wanted):
+        return array
+    if not _widens(array.type, wanted):
+        return None
+    if pa.types.is_floating(array.type):
+        # The log says 1.1, whose float is not the double 1.1: read its digits, as from the log.
+        array = array.cast(pa.string())
+    return cast_where_possible(array, wanted)
 
 
 def _role(field: pa.Field) -> _Role:
@@ -55,17 +67,6 @@ def _partition_values(
     if raw is None or not pa.types.is_string(raw.type):
         return None
     return raw if pa.types.is_string(field.type) else parse_partition_column(raw, column.type)
-
-
-def _widened(array: pa.Array | None, wanted: pa.DataType) -> pa.Array | None:
-    if array is None or array.type.equals(wanted):
-        return array
-    if not _widens(array.type, wanted):
-        return None
-    if pa.types.is_floating(array.type):
-        # The log says 1.1, whose float is not the double 1.1: read its digits, as from the log.
-        array = array.cast(pa.string())
-    return cast_where_possible(array, wanted)
 
 
 def _widens(before: pa.DataType, after: pa.DataType) -> bool:

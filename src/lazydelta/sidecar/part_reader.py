@@ -20,6 +20,7 @@ from lazydelta.log.file_rows import Batches
 from lazydelta.log.prefetch import prefetch
 from lazydelta.sidecar.damage import damaged
 from lazydelta.sidecar.manifest import FORMAT, Part
+from lazydelta.sidecar.memory import SidecarMemory
 from lazydelta.sidecar.part_encoding import NAN_KEY
 from lazydelta.sidecar.part_writer import FACTS_KEY, PartFacts
 from lazydelta.sidecar.tier_file import TierFile
@@ -37,7 +38,9 @@ class RowGroupRange(msgspec.Struct, frozen=True):
 class PartReader:
     """One part, opened lazily. `folder` is the sidecar's, below the table's root."""
 
-    def __init__(self, storage: Storage, folder: str, part: Part) -> None:
+    def __init__(
+        self, storage: Storage, folder: str, part: Part, memory: SidecarMemory | None = None
+    ) -> None:
         self.part = part
         self._index = TierFile(
             storage,
@@ -45,6 +48,7 @@ class PartReader:
             part.size_bytes,
             footer_bytes=part.footer_bytes,
             footer_crc32=part.footer_crc32,
+            memory=memory,
         )
         self._stats = (
             None
@@ -55,6 +59,7 @@ class PartReader:
                 part.stats_size_bytes,
                 footer_bytes=part.stats_footer_bytes,
                 footer_crc32=part.stats_footer_crc32,
+                memory=memory,
             )
         )
         self._facts: PartFacts | None = None
@@ -117,13 +122,14 @@ class PartReader:
         batch_rows: int = limits.BATCH_ROWS,
         read_ahead: bool = False,
     ) -> Batches:
-        """The rows in file order, in slices, with these columns (None: all, in the schema's order).
+        """The rows in slices, with these columns (None: all, in the schema's order).
 
-        No slice spans two row groups. With `read_ahead` a thread reads on while the caller works.
+        Row groups come in the order given (None: all, in file order); no slice spans two of them. With
+        `read_ahead` a thread reads on while the caller works.
         """
         names = self.schema.names if columns is None else list(columns)
         ranges = self.row_groups()
-        wanted = ranges if row_groups is None else [ranges[index] for index in sorted(set(row_groups))]
+        wanted = ranges if row_groups is None else [ranges[index] for index in row_groups]
         live = self._live(wanted) if live_only else None
         done = 0
         stream = self._joined(names, [group.index for group in wanted], batch_rows)

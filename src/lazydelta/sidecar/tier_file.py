@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from lazydelta import limits
 from lazydelta.log.file_rows import Batches
 from lazydelta.sidecar.damage import damaged
+from lazydelta.sidecar.memory import SidecarMemory
 from lazydelta.sidecar.part_encoding import described_schema
 from lazydelta.storage import ObjectNotFoundError, ObjectTooShortError, RangedFile, Storage
 
@@ -38,6 +39,7 @@ class TierFile:
         *,
         footer_bytes: int = 0,
         footer_crc32: int | None = None,
+        memory: SidecarMemory | None = None,
     ) -> None:
         self.name = name
         self.where = f"{storage.root}/{name}"
@@ -45,6 +47,7 @@ class TierFile:
         self._size_bytes = size_bytes
         self._footer_bytes = footer_bytes
         self._footer_crc32 = footer_crc32
+        self._memory = memory
         self._file: RangedFile | None = None
         self._metadata: pq.FileMetaData | None = None
         self._schema: pa.Schema | None = None
@@ -55,8 +58,7 @@ class TierFile:
         if self._metadata is None:
             with self.damage_named():
                 self._file = RangedFile(self._storage, self.name, self._size_bytes)
-                self._check_footer(self._file)
-                self._metadata = pq.read_metadata(self._file)
+                self._metadata = self._known_footer() or self._read_footer(self._file)
         return self._metadata
 
     @property
@@ -103,6 +105,16 @@ class TierFile:
             raise damaged(f"a file of the sidecar is torn: {cut.what}", self.where) from cut
         except (pa.ArrowException, OSError, UnicodeDecodeError, msgspec.DecodeError) as damage:
             raise damaged(f"a file of the sidecar cannot be read: {damage}", self.where) from damage
+
+    def _known_footer(self) -> pq.FileMetaData | None:
+        return None if self._memory is None else self._memory.footer(self.name)
+
+    def _read_footer(self, file: RangedFile) -> pq.FileMetaData:
+        self._check_footer(file)
+        footer = pq.read_metadata(file)
+        if self._memory is not None:
+            self._memory.keep_footer(self.name, footer, footer.serialized_size)
+        return footer
 
     def _check_footer(self, file: RangedFile) -> None:
         if not _TRAILER_BYTES < self._footer_bytes <= self._size_bytes:

@@ -1,0 +1,36 @@
+"""One run of a scan as plain data: what to read, with what, and where to count."""
+
+from __future__ import annotations
+
+import msgspec
+
+from lazydelta.log.checkpoint import RowRequest
+from lazydelta.log.commits import Demand, ReverseCommitReader, newest_first
+from lazydelta.log.segment import LogFile, LogSegment
+from lazydelta.scan.config import LazyScanConfig
+from lazydelta.scan.report import ScanTally
+from lazydelta.scan.tripwire import FeatureTripwire
+from lazydelta.sidecar.discover import SidecarAwareProvider
+from lazydelta.sidecar.reader import SidecarRequest
+from lazydelta.storage import Storage
+
+
+class Replay(msgspec.Struct, frozen=True, kw_only=True):
+    """One run: what to read, with what, and where to count."""
+
+    storage: Storage
+    segment: LogSegment
+    damaged: frozenset[str]  # names of checkpoints that were passed over
+    commits: ReverseCommitReader
+    rows: RowRequest
+    config: LazyScanConfig
+    tally: ScanTally
+    tripwire: FeatureTripwire
+    demand: Demand = lambda: None
+    sidecar: SidecarAwareProvider | None = None  # where files at the checkpoint may be read cheaper
+    sidecar_rows: SidecarRequest | None = None  # None: what is asked for is not in a sidecar
+
+    @property
+    def tail(self) -> list[LogFile]:
+        """The files of the tail, newest first."""
+        return newest_first(self.segment, use_compacted=self.config.use_log_compaction)

@@ -1,0 +1,159 @@
+"""The live adds of the tail, newest commit first: the first action seen for a key decides.
+
+Contract: batches carry `path` (canonical), the columns asked for and, where some row has one,
+`deletion_vector`. The `RemoveSet` is left holding every key that the commits walked have decided.
+Spec: PROTOCOL.md, "Action Reconciliation".
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from lazydelta.errors import CorruptLogError
+from lazydelta.log.commits import CommitSlice, Demand
+from lazydelta.log.file_rows import Mask, deletion_vectors, rows_from_adds, vector_structs
+from lazydelta.log.segment import LogFile
+from lazydelta.protocol.paths import canonical_paths
+from lazydelta.scan.keys import FileKeys
+from lazydelta.scan.remove_set import RemoveSet
+from lazydelta.scan.run import Replay
+
+# Yields live rows; returns the newest version it has not emitted when it tripped, else None.
+TailWalk = Generator[pa.RecordBatch, None, int | None]
+
+
+def walk_tail(
+    replay: Replay,
+    files: Sequence[LogFile],
+    seen: RemoveSet,
+    *,
+    newest: int | None = None,
+    may_trip: bool = True,
+    demand: Demand = lambda: None,
+) -> TailWalk:
+    """Live adds of these files, newest first; adds of versions above `newest` only shadow."""
+    decider = _CommitDecider(replay, seen)
+    for part in replay.commits.slices(files, demand=demand):
+        replay.tally.commits.add(part.version)
+        tripped = replay.tripwire.watch(_noteworthy(replay, part), part.version) and may_trip
+        if tripped and part.is_first:
+            return part.version
+        rows = _possible(replay, decider.live_rows(part))
+        if rows.num_rows and (newest is None or part.version <= newest):
+            yield rows
+        if part.is_last and tripped:  # met inside a commit that is partly out: the fallback begins below it
+            return part.version - 1
+    return None
+
+
+def shadow_tail(replay: Replay, files: Sequence[LogFile], mask: RemoveSet) -> None:
+    """Put every key that these files decide into the mask; their bytes are kept for a walk after it."""
+    for part in replay.commits.slices(files, keep=True):
+        replay.tripwire.watch(part.others, part.version)
+        replay.tally.commits.add(part.version)
+        mask.remember(_add_keys(replay, part)[1])
+        mask.remember(_remove_keys(part, replay.storage.root))
+        _note_set(replay, mask)
+
+
+class _CommitDecider:
+    """Newest wins, one commit at a time: within a commit a remove never shadows an add.
+
+    A commit that fits one slice is decided at once; of a longer one the keys are staged until its last
+    slice, because a remove may stand before the add of the same commit. In a compacted range the first
+    line of a key decides.
+    """
+
+    def __init__(self, replay: Replay, seen: RemoveSet) -> None:
+        self._replay = replay
+        self._seen = seen
+        self._staged: list[RemoveSet] = []  # adds, removes
+
+    def live_rows(self, part: CommitSlice) -> pa.RecordBatch:
+        """The adds of the slice that nothing newer has decided."""
+        rows, adds = _add_keys(self._replay, part)
+        removes = _remove_keys(part, self._replay.storage.root)
+        if part.is_first and not part.is_last:
+            limit = self._replay.config.remove_set_memory_limit
+            self._staged = [RemoveSet(limit), RemoveSet(limit)]
+        live = ~self._seen.holds(adds) & _first_of_each(part, adds, removes)
+        for staged in self._staged if part.is_compacted else self._staged[:1]:
+            live &= ~staged.holds(adds)
+        self._put(part, adds, removes)
+        self._replay.tally.skipped("newer action", len(live) - int(live.sum()))
+        return rows if live.all() else _only(rows, live)
+
+    def _put(self, part: CommitSlice, adds: FileKeys, removes: FileKeys) -> None:
+        targets = self._staged or [self._seen, self._seen]
+        targets[0].remember(adds)
+        targets[1].remember(removes)
+        if part.is_last:
+            for staged in self._staged:
+                self._seen.absorb(staged)
+                staged.close()
+            self._staged = []
+        _note_set(self._replay, self._seen)
+
+
+def _possible(replay: Replay, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows that the predicate does not rule out; those of a checkpoint were judged as they were read."""
+    if replay.rows.keep_rows is None or rows.num_rows == 0:
+        return rows
+    return _only(rows, replay.rows.keep_rows(rows, None))
+
+
+def _noteworthy(replay: Replay, part: CommitSlice) -> Counter[str]:
+    """The other actions of a slice; a strict scan counts deletion vectors among them."""
+    if not replay.config.strict:
+        return part.others
+    vectors = [action.deletion_vector for action in part.adds]
+    vectors.extend(action.deletion_vector for action in part.removes)
+    return part.others + Counter(deletionVector=sum(vector is not None for vector in vectors))
+
+
+def _first_of_each(part: CommitSlice, adds: FileKeys, removes: FileKeys) -> Mask:
+    """Adds whose key does not occur earlier in the slice: among adds, and in a compacted range at all."""
+    if len(adds) == 0:
+        return np.zeros(0, np.bool_)
+    if not part.is_compacted:
+        first = np.zeros(len(adds), np.bool_)
+        first[np.unique(adds.digests, return_index=True)[1]] = True
+        return first
+    lines = np.array([*part.add_lines, *part.remove_lines])
+    digests = np.concatenate([adds.digests, removes.digests])
+    by_line = np.argsort(lines, kind="stable")
+    first_at = by_line[np.unique(digests[by_line], return_index=True)[1]]
+    return np.isin(np.arange(len(adds)), first_at)
+
+
+def _add_keys(replay: Replay, part: CommitSlice) -> tuple[pa.RecordBatch, FileKeys]:
+    columns = replay.rows.columns
+    if replay.rows.stats_paths and "stats" not in columns:
+        columns = (*columns, "stats")
+    try:
+        rows = rows_from_adds(part.adds, columns, replay.storage.root)
+    except OverflowError as damage:
+        raise CorruptLogError(
+            f"commit {part.version} has a number that fits no column: {damage}",
+            replay.storage.root,
+            "restore the commit",
+        ) from damage
+    return rows, FileKeys(rows.column("path"), deletion_vectors(rows))
+
+
+def _remove_keys(part: CommitSlice, root: str) -> FileKeys:
+    paths = canonical_paths(pa.array([remove.path for remove in part.removes], pa.string()), root)
+    return FileKeys(paths, vector_structs(remove.deletion_vector for remove in part.removes))
+
+
+def _only(rows: pa.RecordBatch, mask: Mask) -> pa.RecordBatch:
+    return rows.filter(pa.array(mask))
+
+
+def _note_set(replay: Replay, removed: RemoveSet) -> None:
+    replay.tally.remove_set_peak = max(replay.tally.remove_set_peak, removed.size)
+    replay.tally.remove_set_on_disk |= removed.is_on_disk

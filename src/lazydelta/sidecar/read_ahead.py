@@ -1,0 +1,54 @@
+"""Work done ahead of its consumer, in order: a few items under way, the rest not begun.
+
+Contract: `start` begins the first ones before anybody pulls. An error is raised at its place. Closing waits
+for what is under way and begins nothing more.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Generic, TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class ReadAhead(Generic[Item, Result]):
+    """`work(item)` for each item, `ahead_max` of them under way beside the one that is consumed."""
+
+    def __init__(self, items: Iterable[Item], work: Callable[[Item], Result], ahead_max: int) -> None:
+        self._items = iter(items)
+        self._work = work
+        self._ahead_max = ahead_max
+        self._under_way: deque[Future[Result]] = deque()
+        self._pool: ThreadPoolExecutor | None = None
+
+    def start(self) -> None:
+        """Begin as many as may be under way."""
+        while len(self._under_way) < self._ahead_max:
+            item = next(self._items, None)
+            if item is None:
+                return
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(self._ahead_max, thread_name_prefix="lazydelta-ahead")
+            self._under_way.append(self._pool.submit(self._work, item))
+
+    def results(self) -> Generator[Result, None, None]:
+        """The results in the order of the items."""
+        try:
+            self.start()
+            while self._under_way:
+                result = self._under_way.popleft().result()
+                self.start()
+                yield result
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Begin nothing more and wait for what is under way."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None
+        self._under_way.clear()
