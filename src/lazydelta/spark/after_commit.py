@@ -14,6 +14,7 @@ import msgspec
 from lazydelta.errors import LazyDeltaError
 from lazydelta.spark.delta_table import checkpoint_version
 from lazydelta.spark.failures import explain, spark_failures
+from lazydelta.spark.table_url import reader_url
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,7 +50,7 @@ def _with_sidecar(spark: SparkSession, config: IngestConfig, progress: Progress)
 
         report = ensure_sidecar(
             spark,
-            config.target,
+            reader_url(config.target),
             storage_options=config.storage_options,
             config=config.sidecar,
             checkpoint=config.checkpoint,

@@ -3,6 +3,7 @@
 Why: lazydelta and Hadoop spell the same stores differently (`s3://` and `s3a://`, `az://` and `abfss://`),
 and Hadoop takes a path as it stands where lazydelta decodes a URL once.
 Contract: pure. Local tables are plain paths. A scheme that Hadoop knows is kept: `abfs://` stays without TLS.
+What neither side of lazydelta knows (`hdfs://`, hosts of other clouds) passes as it is.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from lazydelta.errors import InvalidRequestError
 from lazydelta.spark.config import IngestConfig
 from lazydelta.storage.address import parse_address
 
-# Spellings that Hadoop does not know, or, without a scheme, takes for names below a folder of its own.
-_TO_RESPELL = re.compile(r"^(?!\w[\w+.-]*:)|^(?:file|az|azure|https|s3):", re.IGNORECASE)
+# Spellings that Hadoop reads differently, or, without a scheme, takes for names below a folder of its own.
+_STORE = re.compile(r"^(?:az|azure|abfss?|https|s3a?)://", re.IGNORECASE)
+_LOCAL = re.compile(r"^(?!\w[\w+.-]*:)|^file:", re.IGNORECASE)
+_OTHER_CLOUD = re.compile(r"^abfss?://[^/]*\.", re.IGNORECASE)
 _GLOB = re.compile(r"([\[\]{}*?\\])")
 
 
@@ -45,10 +48,32 @@ def with_spark_urls(config: IngestConfig) -> IngestConfig:
     """The same ingest with the addresses of its tables as Spark wants them; others pass as they are."""
     addresses = {"target": config.target, "rejects": config.rejects_path}
     respelled = {
-        name: spark_url(url, config.storage_options) if _TO_RESPELL.match(url) else url
+        name: spark_url(url, config.storage_options) if _LOCAL.match(url) else store_url(url, config)
         for name, url in addresses.items()
     }
+    location = config.checkpoint_location
+    if location:
+        respelled["checkpoint_location"] = store_url(location, config)
     return msgspec.structs.replace(config, **respelled)
+
+
+def store_url(url: str, config: IngestConfig) -> str:
+    """An address in a store as Spark wants it; any other stays as it is."""
+    if not _STORE.match(url):
+        return url
+    try:
+        return spark_url(url, config.storage_options)
+    except InvalidRequestError:
+        if _OTHER_CLOUD.match(url):
+            return url  # a host that Hadoop may know
+        raise
+
+
+def reader_url(url: str) -> str:
+    """An address that Spark has, as lazydelta's own readers want it: they decode it once."""
+    if not _STORE.match(url):
+        return url
+    return url.replace("%", "%25").replace("?", "%3F").replace("#", "%23")
 
 
 def literal_path(path: str) -> str:
