@@ -57,10 +57,11 @@ def _delta_jars() -> list[Path]:
     folder = cache_folder() / "ivy" / "jars"
     if not list(folder.glob("*delta-kernel-defaults*.jar")):
         fetch = (
-            "import tempfile, pathlib; from tests.support.spark import start_session; "
-            "start_session(pathlib.Path(tempfile.mkdtemp())).stop()"
+            "from lazydelta.spark import config, session; session.get_session(config.SparkConfig()).stop()"
         )
-        subprocess.run([sys.executable, "-c", fetch], check=True, cwd=REPOSITORY, stdout=subprocess.DEVNULL)
+        variables = os.environ | {"LAZYDELTA_CACHE": str(cache_folder())}
+        command = [sys.executable, "-c", fetch]
+        subprocess.run(command, check=True, cwd=REPOSITORY, stdout=subprocess.DEVNULL, env=variables)
     return sorted(folder.glob("*.jar"))
 
 

@@ -6,6 +6,7 @@ pytest_plugins = [
     "tests.support.hypothesis_profile",
     "tests.support.servers",
     "tests.support.spark",
+    "tests.support.lake",  # after those that it imports
 ]
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -12,8 +12,8 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import BinaryIO, Literal
 
@@ -115,25 +115,27 @@ class HttpProxy:
                 threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
     def _serve(self, client: socket.socket) -> None:
-        upstream = socket.create_connection(("127.0.0.1", self._upstream_port))
-        for each in (client, upstream):
-            each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        pair = {client, upstream}
-        with self._lock:
-            self._sockets |= pair
         try:
-            with client, upstream, client.makefile("rb") as asked, upstream.makefile("rb") as answered:
-                while self._exchange(client, upstream, asked, answered):
+            with self._kept(client), client.makefile("rb") as asked:
+                while self._exchange(client, asked):
                     pass
         except OSError:
             pass  # either side went away: that is what this proxy is for
+
+    @contextmanager
+    def _kept(self, each: socket.socket) -> Iterator[None]:
+        """The socket until the block or the proxy ends."""
+        each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with self._lock:
+            self._sockets.add(each)
+        try:
+            with each:
+                yield
         finally:
             with self._lock:
-                self._sockets -= pair
+                self._sockets.discard(each)
 
-    def _exchange(
-        self, client: socket.socket, upstream: socket.socket, asked: BinaryIO, answered: BinaryIO
-    ) -> bool:
+    def _exchange(self, client: socket.socket, asked: BinaryIO) -> bool:
         """One request and its answer. False when the connection is over."""
         head = _read_head(asked)
         if not head:
@@ -145,9 +147,7 @@ class HttpProxy:
             time.sleep(self.latency_ms / 1000)
         if fault is not None and fault.kind in ("status", "reset", "stall"):
             return self._answer_alone(client, fault)
-        upstream.sendall(head + body)
-        answer = _read_head(answered)
-        answer_body = _read_body(answer, answered, request.method)
+        answer, answer_body = self._ask(head + body, request.method)
         if fault is None:
             client.sendall(answer + answer_body)
             return b"connection: close" not in answer.lower()
@@ -158,6 +158,16 @@ class HttpProxy:
         if fault.kind == "cut":
             client.sendall(answer + answer_body[: fault.after_bytes])
         return False
+
+    def _ask(self, request: bytes, method: str) -> tuple[bytes, bytes]:
+        """The store's answer, by a connection of its own: one that was kept the store may have closed."""
+        upstream = socket.create_connection(("127.0.0.1", self._upstream_port))
+        with self._kept(upstream), upstream.makefile("rb") as answered:
+            upstream.sendall(request)
+            head = _read_head(answered)
+            if not head:
+                raise ConnectionError("the store did not answer")
+            return head, _read_body(head, answered, method)
 
     def _answer_alone(self, client: socket.socket, fault: Fault) -> bool:
         if fault.kind == "stall":

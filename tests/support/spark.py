@@ -20,8 +20,11 @@ from lazydelta.spark.session import CACHE_VARIABLE, plan_launch, start
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# Hadoop's way to Azure, of the very version that PySpark brings; see tests/support/lake.py.
+AZURE_PACKAGE = "org.apache.hadoop:hadoop-azure:3.5.0"
 FAST_SETTINGS = {
     "spark.app.name": "lazydelta tests",
+    "spark.jars.packages": AZURE_PACKAGE,
     "spark.master": "local[2]",
     "spark.sql.shuffle.partitions": "1",
     "spark.default.parallelism": "1",
