@@ -16,6 +16,7 @@ from lazydelta.cli.app import app
 from lazydelta.errors import AccessDeniedError
 from lazydelta.sidecar.config import SidecarConfig
 from lazydelta.spark import IngestSummary, ingest, ingest_stream
+from lazydelta.spark.checkpoint import ensure_sidecar
 from lazydelta.spark.session import CACHE_VARIABLE
 from lazydelta.spark.table_url import spark_url
 from lazydelta.upkeep.verify import verify_sidecar
@@ -108,16 +109,29 @@ def test_batches_arrive_in_their_hours_and_every_reader_agrees(
     assert [row["record"] for row in rejects] == [json.dumps(BAD)]
 
 
-def test_both_feeders_write_the_same_sidecar(lake: Lake, telemetry: Telemetry, tmp_path: Path) -> None:
+def test_both_feeders_write_the_same_sidecar(
+    spark: SparkSession, lake: Lake, telemetry: Telemetry, tmp_path: Path
+) -> None:
     url, live = telemetry.url, len(lake.paths(telemetry.url))
-    versions = set()
-    for folder, flags in (("_locally", []), ("_by_spark", ["--spark"])):
-        place = f"_delta_log/{folder}"
-        built = command(lake, "sidecar", "build", url, "--full", "--directory", place, *flags)
-        checked = command(lake, "sidecar", "verify", url, "--directory", place)
-        assert (built["kind"], checked["is_ok"], checked["files_checked"]) == ("full", True, live)
-        versions.add(built["version"])
-    assert command(lake, "sidecar", "verify", url)["version"] in versions
+    told: dict[str, Any] = {}
+    by_job = ensure_sidecar(
+        spark,
+        url,
+        storage_options=lake.options,
+        config=SidecarConfig(folder="_delta_log/_by_spark"),
+        full=True,
+        spark_files_min=0,
+        progress=lambda event, /, **facts: told.update({event: facts}),
+    )
+    assert told["writing"]["by"] == "spark"
+    assert "without_spark" not in told
+    assert by_job is not None
+    command(lake, "sidecar", "build", url, "--full", "--directory", "_delta_log/_locally")
+    versions = {by_job.version}
+    for folder in ("_by_spark", "_locally", "_lazy"):
+        checked = command(lake, "sidecar", "verify", url, "--directory", f"_delta_log/{folder}")
+        assert (checked["is_ok"], checked["files_checked"]) == (True, live)
+        versions.add(checked["version"])
     (version,) = versions
     copy = lake.download(url, tmp_path / "copy")
     by_spark, locally, by_ingest = (
