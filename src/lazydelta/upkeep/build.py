@@ -23,6 +23,7 @@ from lazydelta.sidecar.damage import DamagedSidecarError
 from lazydelta.sidecar.folder import assemble, commit_manifest, read_manifest
 from lazydelta.sidecar.manifest import Manifest, encode_manifest
 from lazydelta.sidecar.names import manifest_name, new_build_id
+from lazydelta.sidecar.sorted_merge import sort_order
 from lazydelta.storage import ObjectNotFoundError, Storage
 from lazydelta.telemetry import log_event
 from lazydelta.upkeep.build_plan import BuildPlan, checkpoint_bytes, plan_build
@@ -30,7 +31,6 @@ from lazydelta.upkeep.full_build import write_full
 from lazydelta.upkeep.merge import NotIncrementalError, layout_with_older, write_incremental
 from lazydelta.upkeep.part_sink import PartEntry, PartSink, delete_parts
 from lazydelta.upkeep.progress import Progress, silent
-from lazydelta.upkeep.sorted_merge import sort_order
 
 __all__ = [
     "BuildPlan",

@@ -20,7 +20,7 @@ import pyarrow as pa
 from lazydelta import limits
 from lazydelta.errors import StorageError
 from lazydelta.log.file_rows import Batches
-from lazydelta.upkeep.sorted_merge import cut, merge_sorted, sort_order
+from lazydelta.sidecar.sorted_merge import cut, merge_sorted, sort_order
 
 _RUNS_MAX = 128  # of like length; with more they are merged to one longer run
 _BLOCKS_PER_MEMORY = 512  # a run is read back in blocks of this share of the memory
