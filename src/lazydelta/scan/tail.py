@@ -13,14 +13,12 @@ from collections.abc import Generator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from lazydelta.errors import CorruptLogError
-from lazydelta.log.commits import CommitSlice, Demand
-from lazydelta.log.file_rows import Mask, deletion_vectors, rows_from_adds, vector_structs
+from lazydelta.log.commits import Demand
+from lazydelta.log.file_rows import Mask
 from lazydelta.log.segment import LogFile
-from lazydelta.protocol.paths import canonical_paths
-from lazydelta.scan.keys import FileKeys
 from lazydelta.scan.remove_set import RemoveSet
 from lazydelta.scan.run import Replay
+from lazydelta.scan.tail_slices import TailSlice, commit_slices
 
 # Yields live rows; returns the newest version it has not emitted when it tripped, else None.
 TailWalk = Generator[pa.RecordBatch, None, int | None]
@@ -37,7 +35,7 @@ def walk_tail(
 ) -> TailWalk:
     """Live adds of these files, newest first; adds of versions above `newest` only shadow."""
     decider = _CommitDecider(replay, seen)
-    for part in replay.commits.slices(files, demand=demand):
+    for part in commit_slices(replay, files, demand=demand):
         replay.tally.commits.add(part.version)
         tripped = replay.tripwire.watch(_noteworthy(replay, part), part.version) and may_trip
         if tripped and part.is_first:
@@ -52,11 +50,11 @@ def walk_tail(
 
 def shadow_tail(replay: Replay, files: Sequence[LogFile], mask: RemoveSet) -> None:
     """Put every key that these files decide into the mask; their bytes are kept for a walk after it."""
-    for part in replay.commits.slices(files, keep=True):
+    for part in commit_slices(replay, files, keep=True):
         replay.tripwire.watch(part.others, part.version)
         replay.tally.commits.add(part.version)
-        mask.remember(_add_keys(replay, part)[1])
-        mask.remember(_remove_keys(part, replay.storage.root))
+        mask.remember(part.add_keys)
+        mask.remember(part.remove_keys)
         _note_set(replay, mask)
 
 
@@ -73,24 +71,23 @@ class _CommitDecider:
         self._seen = seen
         self._staged: list[RemoveSet] = []  # adds, removes
 
-    def live_rows(self, part: CommitSlice) -> pa.RecordBatch:
+    def live_rows(self, part: TailSlice) -> pa.RecordBatch:
         """The adds of the slice that nothing newer has decided."""
-        rows, adds = _add_keys(self._replay, part)
-        removes = _remove_keys(part, self._replay.storage.root)
+        adds = part.add_keys
         if part.is_first and not part.is_last:
             limit = self._replay.config.remove_set_memory_limit
             self._staged = [RemoveSet(limit), RemoveSet(limit)]
-        live = ~self._seen.holds(adds) & _first_of_each(part, adds, removes)
+        live = ~self._seen.holds(adds) & _first_of_each(part)
         for staged in self._staged if part.is_compacted else self._staged[:1]:
             live &= ~staged.holds(adds)
-        self._put(part, adds, removes)
+        self._put(part)
         self._replay.tally.skipped("newer action", len(live) - int(live.sum()))
-        return rows if live.all() else _only(rows, live)
+        return part.adds if live.all() else _only(part.adds, live)
 
-    def _put(self, part: CommitSlice, adds: FileKeys, removes: FileKeys) -> None:
+    def _put(self, part: TailSlice) -> None:
         targets = self._staged or [self._seen, self._seen]
-        targets[0].remember(adds)
-        targets[1].remember(removes)
+        targets[0].remember(part.add_keys)
+        targets[1].remember(part.remove_keys)
         if part.is_last:
             for staged in self._staged:
                 self._seen.absorb(staged)
@@ -106,48 +103,27 @@ def _possible(replay: Replay, rows: pa.RecordBatch) -> pa.RecordBatch:
     return _only(rows, replay.rows.keep_rows(rows, None))
 
 
-def _noteworthy(replay: Replay, part: CommitSlice) -> Counter[str]:
+def _noteworthy(replay: Replay, part: TailSlice) -> Counter[str]:
     """The other actions of a slice; a strict scan counts deletion vectors among them."""
     if not replay.config.strict:
         return part.others
-    vectors = [action.deletion_vector for action in part.adds]
-    vectors.extend(action.deletion_vector for action in part.removes)
-    return part.others + Counter(deletionVector=sum(vector is not None for vector in vectors))
+    return part.others + Counter(deletionVector=part.vector_count)
 
 
-def _first_of_each(part: CommitSlice, adds: FileKeys, removes: FileKeys) -> Mask:
+def _first_of_each(part: TailSlice) -> Mask:
     """Adds whose key does not occur earlier in the slice: among adds, and in a compacted range at all."""
+    adds = part.add_keys
     if len(adds) == 0:
         return np.zeros(0, np.bool_)
     if not part.is_compacted:
         first = np.zeros(len(adds), np.bool_)
         first[np.unique(adds.digests, return_index=True)[1]] = True
         return first
-    lines = np.array([*part.add_lines, *part.remove_lines])
-    digests = np.concatenate([adds.digests, removes.digests])
+    lines = np.concatenate([part.add_lines, part.remove_lines])
+    digests = np.concatenate([adds.digests, part.remove_keys.digests])
     by_line = np.argsort(lines, kind="stable")
     first_at = by_line[np.unique(digests[by_line], return_index=True)[1]]
     return np.isin(np.arange(len(adds)), first_at)
-
-
-def _add_keys(replay: Replay, part: CommitSlice) -> tuple[pa.RecordBatch, FileKeys]:
-    columns = replay.rows.columns
-    if replay.rows.stats_paths and "stats" not in columns:
-        columns = (*columns, "stats")
-    try:
-        rows = rows_from_adds(part.adds, columns, replay.storage.root)
-    except OverflowError as damage:
-        raise CorruptLogError(
-            f"commit {part.version} has a number that fits no column: {damage}",
-            replay.storage.root,
-            "restore the commit",
-        ) from damage
-    return rows, FileKeys(rows.column("path"), deletion_vectors(rows))
-
-
-def _remove_keys(part: CommitSlice, root: str) -> FileKeys:
-    paths = canonical_paths(pa.array([remove.path for remove in part.removes], pa.string()), root)
-    return FileKeys(paths, vector_structs(remove.deletion_vector for remove in part.removes))
 
 
 def _only(rows: pa.RecordBatch, mask: Mask) -> pa.RecordBatch:
