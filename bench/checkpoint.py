@@ -116,7 +116,7 @@ def open_writer(where: Path | pa.NativeFile, kind: pa.Schema) -> pq.ParquetWrite
         kind,
         version="1.0",
         compression="snappy",
-        use_dictionary=[name for name in DICTIONARY_COLUMNS if _has(kind, name)],
+        use_dictionary=[*(name for name in DICTIONARY_COLUMNS if _has(kind, name)), *_readings(kind)],
         use_deprecated_int96_timestamps=True,
         data_page_version="1.0",
         write_page_index=True,
@@ -165,6 +165,21 @@ def _rows_in_row_group(sample: pa.Table) -> int:
 def _has(kind: pa.Schema, dotted: str) -> bool:
     top, below, *_ = dotted.split(".")
     return top in kind.names and kind.field(top).type.get_field_index(below) >= 0
+
+
+def _readings(kind: pa.Schema) -> list[str]:
+    """Dotted names of the statistics that a wide table has on top."""
+    if "add" not in kind.names or kind.field("add").type.get_field_index("stats_parsed") < 0:
+        return []
+    sides = [
+        side for side in kind.field("add").type.field("stats_parsed").type if pa.types.is_struct(side.type)
+    ]
+    return [
+        f"add.stats_parsed.{side.name}.{column.name}"
+        for side in sides
+        for column in side.type
+        if column.name.startswith("reading_")
+    ]
 
 
 def _write_top_level(spec: TableSpec, stem: Path, sidecars: list[Part]) -> dict[str, Any]:

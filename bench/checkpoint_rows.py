@@ -6,6 +6,7 @@ and nothing twice. The types are in `checkpoint_types`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from bench.actions import dv_size_bytes
 from bench.checkpoint_types import DV, REMOVE, add_type, partition_type, stats_type
 from bench.files import Files, as_double
 from bench.fixed_text import Ints, digits, joined, strings
-from bench.spec import DEAD_FILES_FROM, STATS_COLUMNS, TODAY_US, TableSpec, metadata, protocol
+from bench.spec import DEAD_FILES_FROM, TODAY_US, TableSpec, metadata, protocol
 
 # One tombstone for that many files: what a few days of retention leave in a table of this kind.
 FILES_PER_TOMBSTONE = 1_000
@@ -127,19 +128,26 @@ def _stats_parsed(files: Files) -> pa.StructArray:
     zero = pa.array(np.zeros(len(files), dtype=np.int64))
     arrays = [
         pa.array(files.num_records),
-        _bounds(files.device_min, files.event_min_ms, files.value_min),
-        _bounds(files.device_max, files.event_max_ms, files.value_max),
-        pa.StructArray.from_arrays([zero] * len(STATS_COLUMNS), names=list(STATS_COLUMNS)),
+        _bounds(files, files.device_min, files.event_min_ms, files.value_min, files.reading_min),
+        _bounds(files, files.device_max, files.event_max_ms, files.value_max, files.reading_max),
+        pa.StructArray.from_arrays([zero] * files.spec.stats_width, names=list(files.spec.stats_columns)),
     ]
     if files.spec.has_dv:
         arrays.append(pa.array(files.base_generation == 0))
     return pa.StructArray.from_arrays(arrays, fields=list(kind))
 
 
-def _bounds(device: Ints, time_ms: Ints, value: Ints) -> pa.StructArray:
-    sensor = strings(joined([b"sensor-", digits(device, 5)], len(device)))
-    arrays = [sensor, pa.array(time_ms * 1000).cast(pa.timestamp("us")), pa.array(as_double(value))]
-    return pa.StructArray.from_arrays(arrays, names=list(STATS_COLUMNS))
+def _bounds(
+    files: Files, device: Ints, time_ms: Ints, value: Ints, reading: Callable[[int], Ints]
+) -> pa.StructArray:
+    made = {
+        "device_id": lambda: strings(joined([b"sensor-", digits(device, 5)], len(device))),
+        "event_time": lambda: pa.array(time_ms * 1000).cast(pa.timestamp("us")),
+        "value": lambda: pa.array(as_double(value)),
+    }
+    known = [made[name]() for name in files.spec.stats_columns if name in made]
+    further = [pa.array(reading(number).astype(np.int32)) for number in range(len(files.spec.readings))]
+    return pa.StructArray.from_arrays([*known, *further], names=list(files.spec.stats_columns))
 
 
 def _partitions_parsed(files: Files) -> pa.StructArray:

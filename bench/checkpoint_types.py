@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from bench.spec import STATS_COLUMNS, TableSpec
+from bench.spec import TableSpec
 
 _STRINGS = pa.map_(pa.string(), pa.string())
 _LIST = pa.list_(pa.field("element", pa.string()))
@@ -150,8 +150,8 @@ def add_type(spec: TableSpec) -> pa.StructType:
 
 def stats_type(spec: TableSpec) -> pa.StructType:
     """`stats_parsed`."""
-    bounds = pa.struct({name: _BOUND_TYPES[name] for name in STATS_COLUMNS})
-    nulls = pa.struct(dict.fromkeys(STATS_COLUMNS, pa.int64()))
+    bounds = pa.struct({name: _BOUND_TYPES.get(name, pa.int32()) for name in spec.stats_columns})
+    nulls = pa.struct(dict.fromkeys(spec.stats_columns, pa.int64()))
     kind = {"numRecords": pa.int64(), "minValues": bounds, "maxValues": bounds, "nullCount": nulls}
     return pa.struct(kind | ({"tightBounds": pa.bool_()} if spec.has_dv else {}))
 

@@ -9,6 +9,8 @@ Statistics look as Delta on Spark writes them (column order, millisecond timesta
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -70,13 +72,21 @@ class Files:
         """The greatest `value` in the same units, 400 to 1,000, evenly spread."""
         return 400 * _VALUE_UNIT + self._hash(7, 60 * _VALUE_UNIT) * 10 + 1 + self._hash(8, 9)
 
+    def reading_min(self, number: int) -> Ints:
+        """The smallest value of one further column, 100 to 499."""
+        return 100 + self._hash(1_000 + 2 * number, 400)
+
+    def reading_max(self, number: int) -> Ints:
+        """The greatest value of that column, 500 to 999."""
+        return 500 + self._hash(1_001 + 2 * number, 500)
+
     @property
     def event_min_ms(self) -> Ints:
         """The first `event_time`, in milliseconds as the statistics have it."""
         spec, numbers = self.spec, self.numbers
         older = np.where(numbers >= DEAD_FILES_FROM, numbers - DEAD_FILES_FROM, numbers)
         older_step = DAYS_IN_CHECKPOINT * DAY_US // spec.files
-        newer_step = DAY_US // (spec.tail_commits * spec.tail_adds + 1)
+        newer_step = spec.tail_minutes * 60_000_000 // (spec.tail_commits * spec.tail_adds + 1)
         start = TODAY_US - DAYS_IN_CHECKPOINT * DAY_US
         older_us = start + older * older_step
         newer_us = TODAY_US + (numbers - spec.files) * newer_step
@@ -146,12 +156,14 @@ class Files:
         parts: list[Text | bytes] = [
             b'{"numRecords":',
             self._num_records_text(),
-            b',"minValues":{"device_id":"sensor-',
+            b',"minValues":{',
+            *self._bound_text(self.device_min, self.event_min_ms, self.value_min, self.reading_min),
+            b'},"maxValues":{',
+            *self._bound_text(self.device_max, self.event_max_ms, self.value_max, self.reading_max),
+            b'},"nullCount":{',
+            ",".join(f'"{name}":0' for name in self.spec.stats_columns).encode(),
+            b"}",
         ]
-        parts += self._bound(self.device_min, self.event_min_ms, self.value_min)
-        parts += [b'},"maxValues":{"device_id":"sensor-']
-        parts += self._bound(self.device_max, self.event_max_ms, self.value_max)
-        parts += [b'},"nullCount":{"device_id":0,"event_time":0,"value":0}']
         if self.spec.has_dv:
             parts += [b',"tightBounds":true' if tight else b',"tightBounds":false']
         parts += [b"}"]
@@ -163,9 +175,18 @@ class Files:
         """What a remove keeps of the statistics, escaped."""
         return joined([b'{\\"numRecords\\":', self._num_records_text(), b"}"], len(self))
 
-    def _bound(self, device: Ints, time_ms: Ints, value: Ints) -> list[Text | bytes]:
-        number: list[Text | bytes] = [digits(value // _VALUE_UNIT, 3), b".", digits(value % _VALUE_UNIT, 12)]
-        return [digits(device, 5), b'","event_time":"', _instant(time_ms), b'","value":', *number]
+    def _bound_text(
+        self, device: Ints, time_ms: Ints, value: Ints, reading: Callable[[int], Ints]
+    ) -> list[Text | bytes]:
+        """One side of the bounds of every column, without the braces."""
+        parts: list[Text | bytes] = []
+        if "device_id" in self.spec.stats_columns:
+            parts += [b'"device_id":"sensor-', digits(device, 5), b'",']
+        parts += [b'"event_time":"', _instant(time_ms), b'","value":']
+        parts += [digits(value // _VALUE_UNIT, 3), b".", digits(value % _VALUE_UNIT, 12)]
+        for number, name in enumerate(self.spec.readings):
+            parts += [f',"{name}":'.encode(), digits(reading(number), 3)]
+        return parts
 
     def _num_records_text(self) -> Text:
         return digits(self.num_records, 1 if self.spec.data == "all" else 4)

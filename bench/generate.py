@@ -24,7 +24,7 @@ from bench.data import write_data
 from bench.files import Files
 from bench.fixed_text import Ints
 from bench.history import CommitPlan, History, live_count, plan
-from bench.spec import DAY_US, TODAY, TODAY_US, Checkpoint, Order, Stats, TableSpec, check, metadata, protocol
+from bench.spec import TODAY, TODAY_US, Checkpoint, Order, Stats, TableSpec, check, metadata, protocol
 from bench.totals import FileTotals
 
 
@@ -78,7 +78,7 @@ def commit_time_ms(spec: TableSpec, version: int) -> int:
     """When a version was committed; the tail is of today, what went before of yesterday."""
     if version <= spec.base_version:
         return TODAY_US // 1000 - (spec.base_version - version + 1) * 1000
-    step = DAY_US // 1000 // (spec.tail_commits + 1)
+    step = spec.tail_minutes * 60_000 // (spec.tail_commits + 1)
     return TODAY_US // 1000 + (version - spec.base_version) * step
 
 
@@ -177,6 +177,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--partitioned", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--unpartitioned", dest="partitioned", action="store_false")
     parser.add_argument("--event-hour", action="store_true", help="partition by _event_hour, too")
+    parser.add_argument("--time-settings", action="store_true", help="tell how _event_hour was derived")
     parser.add_argument("--date-partition", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--stats", choices=get_args(Stats), default="json")
     parser.add_argument("--checkpoint", choices=get_args(Checkpoint), default="v1")
@@ -189,6 +190,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--adds-per-commit", type=int, default=10_000, help="without a checkpoint")
     for name, default in (("commits", 50), ("adds", 200), ("removes", 40), ("dv-updates", 10), ("readds", 2)):
         parser.add_argument(f"--tail-{name}", type=int, default=default)
+    parser.add_argument(
+        "--tail-minutes", type=int, default=1_440, help="of today that the tail's events fill"
+    )
+    parser.add_argument(
+        "--stats-width", type=int, default=3, help="columns with statistics; over 3: integers"
+    )
     parser.add_argument("--crc", action=argparse.BooleanOptionalAction, default=True)
     data = parser.add_mutually_exclusive_group()
     data.add_argument("--data", dest="data", action="store_const", const="all", default="none")

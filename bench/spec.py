@@ -35,8 +35,8 @@ COLUMNS = (
     ("message", "string"),
     ("date", "date"),
 )
-# `delta.dataSkippingStatsColumns`: what the statistics of a file speak about.
-STATS_COLUMNS = ("device_id", "event_time", "value")
+# What the statistics of a file speak about, unless a spec asks for fewer or more columns.
+_STATS_COLUMNS = ("device_id", "event_time", "value")
 
 
 class TableSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +47,7 @@ class TableSpec(msgspec.Struct, frozen=True, kw_only=True):
     partitioned: bool = True
     event_hour: bool = False
     date_partition: bool = True  # with event_hour only: without it `date` is a data column
+    time_settings: bool = False  # the table's properties tell how _event_hour was derived
     stats: Stats = "json"
     checkpoint: Checkpoint = "v1"
     checkpoint_parts: int = 4
@@ -57,6 +58,8 @@ class TableSpec(msgspec.Struct, frozen=True, kw_only=True):
     tail_removes: int = 40
     tail_dv_updates: int = 10
     tail_readds: int = 2
+    tail_minutes: int = 1_440  # of today that the tail's events fill
+    stats_width: int = 3  # columns with statistics; 2 leaves out the text, more adds integers
     crc: bool = True
     data: Data = "none"
     seed: int = 1
@@ -65,6 +68,16 @@ class TableSpec(msgspec.Struct, frozen=True, kw_only=True):
     def has_dv(self) -> bool:
         """Whether the protocol has deletion vectors."""
         return self.tail_dv_updates > 0
+
+    @property
+    def readings(self) -> tuple[str, ...]:
+        """Further integer columns, which make a table wide."""
+        return tuple(f"reading_{number:03d}" for number in range(self.stats_width - len(_STATS_COLUMNS)))
+
+    @property
+    def stats_columns(self) -> tuple[str, ...]:
+        """`delta.dataSkippingStatsColumns`, in the order of the schema."""
+        return (*_STATS_COLUMNS[self.stats_width == 2 :], *self.readings)
 
     @property
     def is_v2(self) -> bool:
@@ -105,6 +118,8 @@ def check(spec: TableSpec) -> None:
         raise ValueError("a table needs at least one file")
     if spec.event_hour and not spec.partitioned:
         raise ValueError("--event-hour is a partition column: it needs --partitioned")
+    if spec.time_settings and not spec.event_hour:
+        raise ValueError("--time-settings speak of _event_hour: they need --event-hour")
     if spec.partitioned and not spec.partition_columns:
         raise ValueError("--no-date-partition leaves no partition column: it needs --event-hour")
     touched = spec.tail_removes + spec.tail_dv_updates + spec.tail_readds
@@ -112,6 +127,10 @@ def check(spec: TableSpec) -> None:
         raise ValueError(
             f"the tail touches {spec.tail_commits * touched:,} files, the table has {spec.files:,}"
         )
+    if spec.stats_width < 2:
+        raise ValueError("statistics speak of at least two columns, event_time and value")
+    if not 1 <= spec.tail_minutes <= DAY_US // 60_000_000:
+        raise ValueError("the tail's events fill at least a minute and at most the day")
     if spec.checkpoint_parts < 1:
         raise ValueError("a checkpoint has at least one part")
     if spec.checkpoint_dv_every < 0:
@@ -145,7 +164,8 @@ def metadata(spec: TableSpec) -> dict[str, Any]:
 
 def schema_string(spec: TableSpec) -> str:
     """The table's schema as Delta's JSON."""
-    columns = [*COLUMNS, *([("_event_hour", "string")] if spec.event_hour else [])]
+    readings = [(name, "integer") for name in spec.readings]
+    columns = [*COLUMNS, *readings, *([("_event_hour", "string")] if spec.event_hour else [])]
     fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in columns]
     return compact({"type": "struct", "fields": fields})
 
@@ -160,7 +180,7 @@ def _configuration(spec: TableSpec) -> dict[str, str]:
         "delta.checkpointInterval": "1000",
         # The table's days are fixed, so a writer of a later year must not clean its log up.
         "delta.enableExpiredLogCleanup": "false",
-        "delta.dataSkippingStatsColumns": ",".join(STATS_COLUMNS),
+        "delta.dataSkippingStatsColumns": ",".join(spec.stats_columns),
         "delta.checkpoint.writeStatsAsJson": str(spec.stats != "parsed").lower(),
         "delta.checkpoint.writeStatsAsStruct": str(spec.stats != "json").lower(),
     }
@@ -168,4 +188,11 @@ def _configuration(spec: TableSpec) -> dict[str, str]:
         chosen["delta.enableDeletionVectors"] = "true"
     if spec.is_v2:
         chosen["delta.checkpointPolicy"] = "v2"
+    if spec.time_settings:
+        chosen |= {
+            "lazydelta.time.source": "event_time",
+            "lazydelta.time.column": "_event_hour",
+            "lazydelta.time.format": "yyyyMMddHH",
+            "lazydelta.time.zone": "UTC",
+        }
     return chosen

@@ -43,6 +43,14 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "event_hour": {"event_hour": True, "stats": "both"},
     "no_deletion_vectors_no_crc": {"tail_dv_updates": 0, "crc": False},
     "no_tail": {"tail_commits": 0},
+    "two_stats_columns": {
+        "event_hour": True,
+        "stats": "both",
+        "stats_width": 2,
+        "tail_minutes": 50,
+        "time_settings": True,
+    },
+    "wide": {"stats": "both", "stats_width": 20},
 }
 
 
