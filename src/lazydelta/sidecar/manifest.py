@@ -3,12 +3,15 @@
 Contract: written last and only if absent, so its presence is the commit. It names every part with its size,
 range, removed rows and bounds, the row groups with their place (up to `limits.MANIFEST_ROW_GROUPS_MAX`), the
 protocol and metadata in force, and what binds it to the log it was made from.
-Fields that readers do not know are ignored; another `format` number is not for them.
+Fields that readers do not know are ignored; another `format` number is not for them. The text ends with the
+CRC-32 of all that stands before it: a digit that a disk has changed would else be believed.
 Design: docs/adr/0011-removed-rows-by-number.md.
 """
 
 from __future__ import annotations
 
+import re
+import zlib
 from typing import Annotated
 
 import msgspec
@@ -16,6 +19,7 @@ import msgspec
 from lazydelta.protocol.actions import Metadata, Protocol
 
 FORMAT = 1
+_CHECKSUM = re.compile(rb',"crc32":(\d{1,10})\}$')
 # What no file and no table can have does not decode: nothing behind it has to ask again.
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
@@ -130,9 +134,16 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
 
 def encode_manifest(manifest: Manifest) -> bytes:
     """The manifest as JSON text."""
-    return msgspec.json.encode(manifest)
+    text = msgspec.json.encode(manifest).removesuffix(b"}")
+    return b'%s,"crc32":%d}' % (text, zlib.crc32(text))
 
 
 def decode_manifest(body: bytes) -> Manifest:
-    """The manifest in `body`; `msgspec.DecodeError` or `UnicodeDecodeError` where it is none."""
+    """The manifest in `body`; `msgspec.DecodeError` or `UnicodeDecodeError` where it is none.
+
+    A text that does not end with its checksum (some other tool wrote it) is taken as it is.
+    """
+    told = _CHECKSUM.search(body)
+    if told is not None and int(told[1]) != zlib.crc32(body[: told.start()]):
+        raise msgspec.DecodeError("its checksum is not that of its text")
     return msgspec.json.decode(body, type=Manifest)

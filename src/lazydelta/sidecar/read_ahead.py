@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -28,7 +28,12 @@ class ReadAhead(Generic[Item, Result]):
     def start(self) -> None:
         """Begin as many as may be under way."""
         while len(self._under_way) < self._ahead_max:
-            item = next(self._items, None)
+            try:
+                item = next(self._items, None)
+            except Exception as error:  # noqa: BLE001 - raised at its place, not where the work was begun
+                self._under_way.append(_failed(error))
+                self._items = iter(())
+                return
             if item is None:
                 return
             if self._pool is None:
@@ -52,3 +57,9 @@ class ReadAhead(Generic[Item, Result]):
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None
         self._under_way.clear()
+
+
+def _failed(error: Exception) -> Future[Any]:
+    future: Future[Any] = Future()
+    future.set_exception(error)
+    return future
