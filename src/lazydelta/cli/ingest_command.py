@@ -102,9 +102,10 @@ def ingest(
         environment=process_environment(),
     )
     if print_config:
+        from lazydelta.spark.config import check_values
         from lazydelta.spark.settings_text import settings_text
 
-        write_lines([settings_text(settings)])
+        write_lines([settings_text(check_values(settings))])
         return
     _run(settings, as_json=as_json, read_again=read_again)
 

@@ -268,8 +268,10 @@ def _config(
 
 
 def _checked_folder(directory: str) -> str:
+    from lazydelta.sidecar.config import is_below_table
+
     folder = directory.rstrip("/")
-    if not folder or folder.startswith("/") or "://" in folder or {"", ".", ".."} & set(folder.split("/")):
+    if not is_below_table(folder):
         raise InvalidRequestError(
             f"the folder {directory!r} is not one below the table",
             "--directory",

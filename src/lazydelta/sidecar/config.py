@@ -1,10 +1,15 @@
-"""How sidecars are written."""
+"""How sidecars are written.
+
+Contract: `checked` is called before anything is read, so that a value that cannot be is an error that names
+it, not an endless loop or a division by zero in the middle of a build.
+"""
 
 from __future__ import annotations
 
 import msgspec
 
 from lazydelta import limits
+from lazydelta.errors import InvalidRequestError
 from lazydelta.sidecar.names import LAZY_FOLDER
 
 
@@ -21,3 +26,36 @@ class SidecarConfig(msgspec.Struct, frozen=True, kw_only=True):
     level_ratio: int = limits.SIDECAR_LEVEL_RATIO
     sort_memory_bytes: int = limits.SORT_MEMORY_BYTES
     delta_commits_min: int = limits.SIDECAR_DELTA_COMMITS
+
+
+# The least that works.
+_LEAST = {
+    "row_group_rows": 1,
+    "row_groups_max": 1,
+    "footer_bytes_max": 1,
+    "level_ratio": 2,
+    "sort_memory_bytes": 1,
+    "delta_commits_min": 1,
+}
+
+
+def checked(config: SidecarConfig) -> SidecarConfig:
+    """The same config, or an `InvalidRequestError` that names the setting that cannot be."""
+    for name, least in _LEAST.items():
+        value = getattr(config, name)
+        if value < least:
+            raise InvalidRequestError(
+                f"sidecar.{name} is {value}", "the sidecar settings", f"give {least:,} or more"
+            )
+    if not is_below_table(config.folder):
+        raise InvalidRequestError(
+            f"sidecar.folder {config.folder!r} is not one below the table",
+            "the sidecar settings",
+            f"give a path relative to the table, such as {LAZY_FOLDER}",
+        )
+    return config
+
+
+def is_below_table(folder: str) -> bool:
+    """Whether it is a plain path relative to the table."""
+    return "://" not in folder and not {"", ".", ".."} & set(folder.split("/"))

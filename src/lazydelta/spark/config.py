@@ -13,11 +13,14 @@ import msgspec
 
 from lazydelta import limits
 from lazydelta.errors import InvalidRequestError
+from lazydelta.sidecar import config as sidecar_config
 from lazydelta.sidecar.config import SidecarConfig
 
 Granularity = Literal["month", "day", "hour", "minute", "second"]
 Unit = Literal["s", "ms", "us", "ns"]
 APP_ID = "lazydelta.ingest"
+# Names that the zone files of a machine have and Java has not, or that mean another zone elsewhere.
+_OWN_ZONES = ("posix/", "right/", "localtime", "posixrules", "Factory")
 
 
 class SessionConfig(Protocol):
@@ -88,18 +91,46 @@ def check_config(config: IngestConfig) -> IngestConfig:
         raise _wrong(
             "source", "is missing", "give SOURCE, or --format and the options of a source without a path"
         )
+    return check_values(config)
+
+
+def check_values(config: IngestConfig) -> IngestConfig:
+    """The same config, or an `InvalidRequestError` for a value that cannot be; something may be missing."""
     if config.target_file_size < 1:
         raise _wrong("target_file_size", f"is {config.target_file_size}", "give a size such as 128MB")
-    try:
-        ZoneInfo(config.time_zone)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as problem:
+    if config.run_id is not None and not config.run_id.strip():  # a variable that is not set
+        raise _wrong(
+            "run_id", "is empty, so that every later run would be taken for this one", "give it a name"
+        )
+    if not _is_zone(config.time_zone):
         raise _wrong(
             "time_zone", f"{config.time_zone!r} is no time zone", "write a name such as UTC or Europe/Berlin"
-        ) from problem
-    modes = [value.upper() for name, value in config.options.items() if name.lower() == "mode"]
-    if "DROPMALFORMED" in modes:
-        raise _wrong("options", "mode=DROPMALFORMED loses rows", "leave it out: such rows go to the rejects")
+        )
+    _check_options(config.options)
+    sidecar_config.checked(config.sidecar)
     return config
+
+
+def _is_zone(name: str) -> bool:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return False
+    return not name.startswith(_OWN_ZONES)
+
+
+def _check_options(options: dict[str, str]) -> None:
+    """Refuse what would lose rows without a word."""
+    given = {name.lower(): value.lower() for name, value in options.items()}
+    if given.get("mode") == "dropmalformed":
+        raise _wrong("options", "mode=DROPMALFORMED loses rows", "leave it out: such rows go to the rejects")
+    for name in ("ignoreCorruptFiles", "ignoreMissingFiles"):
+        if given.get(name.lower(), "false") != "false":
+            raise _wrong(
+                "options",
+                f"{name} loses rows",
+                "leave it out, and take what cannot be read out of the source",
+            )
 
 
 def _wrong(name: str, what: str, fix: str) -> InvalidRequestError:

@@ -23,7 +23,7 @@ from lazydelta.protocol.features import check_readable
 from lazydelta.protocol.names import LOG_FOLDER
 from lazydelta.protocol.schema import StructType, parse_schema
 from lazydelta.sidecar.binding import make_binding, mismatch
-from lazydelta.sidecar.config import SidecarConfig
+from lazydelta.sidecar.config import SidecarConfig, checked
 from lazydelta.sidecar.damage import DamagedSidecarError
 from lazydelta.sidecar.folder import SidecarListing, list_sidecars, read_manifest
 from lazydelta.sidecar.layout import SidecarLayout, configured_stats_paths, layout_of
@@ -88,6 +88,7 @@ def plan_build(
     `full` leaves earlier sidecars aside, and replaces the one of this checkpoint if there is one.
     """
     started = time.perf_counter()
+    checked(config)
     storage = storage.scoped()
     segment = find_segment(storage, version)
     if segment.checkpoint is None:

@@ -44,6 +44,27 @@ def test_a_wrong_setting_is_named_with_exit_code_2(run: Run) -> None:
         assert f"error: {named}" in ended.err or f"error: ingest.time_zone {named}" in ended.err, ended.err
 
 
+def test_print_config_refuses_the_values_that_a_run_refuses(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "pipeline.toml"
+    path.write_text("[sidecar]\nrow_group_rows = 0\n")
+    for arguments, named in (
+        (("--target-file-size", "0"), "ingest.target_file_size is 0"),
+        (("--time-zone", "Mars/Base"), "ingest.time_zone 'Mars/Base' is no time zone"),
+        (("--option", "mode=DropMalformed"), "ingest.options mode=DROPMALFORMED loses rows"),
+        (("--config", path), "sidecar.row_group_rows is 0"),
+    ):
+        for last in ((), ("--print-config",)):
+            ended = run("ingest", "in", "out", "--event-time", "ts", *arguments, *last)
+            assert (ended.exit_code, ended.out) == (2, ""), (arguments, last)
+            assert f"error: {named}" in ended.err
+
+
+def test_print_config_shows_settings_that_are_not_complete_yet(run: Run) -> None:
+    ended = run("ingest", "--granularity", "day", "--print-config")
+    assert (ended.exit_code, ended.err) == (0, "")
+    assert tomllib.loads(ended.out)["ingest"]["granularity"] == "day"
+
+
 def test_what_is_missing_is_named(run: Run) -> None:
     assert "ingest.event_time is missing" in run("ingest", "in", "out").err
     assert "ingest.target is missing" in run("ingest", "in", "--event-time", "ts").err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from pathlib import Path
 
@@ -201,8 +202,20 @@ def test_sizes_are_written_as_people_write_them(text: str, size: int) -> None:
         ({"target": "out", "event_time": "ts"}, "ingest.source"),
         ({"target": "out", "event_time": "ts", "target_file_size": 0}, "ingest.target_file_size"),
         ({"target": "out", "event_time": "ts", "time_zone": "Mars/Base"}, "Mars/Base"),
-        ({"target": "out", "event_time": "ts", "time_zone": "../etc"}, "../etc"),
+        ({"target": "out", "event_time": "ts", "run_id": " "}, "ingest.run_id is empty"),
+        *(
+            ({"target": "out", "event_time": "ts", "time_zone": zone}, repr(zone))
+            for zone in ("../etc", "", "Europe", "localtime", "posix/UTC", "right/UTC", "Factory", "UTC ")
+        ),
         ({"target": "out", "event_time": "ts", "options": {"Mode": "dropMalformed"}}, "DROPMALFORMED"),
+        (
+            {"target": "out", "event_time": "ts", "options": {"ignoreCorruptFiles": "TRUE"}},
+            "ignoreCorruptFiles",
+        ),
+        (
+            {"target": "out", "event_time": "ts", "options": {"ignoremissingfiles": "true"}},
+            "ignoreMissingFiles",
+        ),
     ],
 )
 def test_settings_that_cannot_work_are_refused_before_spark_starts(
@@ -212,6 +225,27 @@ def test_settings_that_cannot_work_are_refused_before_spark_starts(
     with pytest.raises(InvalidRequestError) as caught:
         check_config(load_config({**usual, **settings}, environment={}))
     assert named in caught.value.what
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(
+            (name, 0)
+            for name in ("row_group_rows", "row_groups_max", "footer_bytes_max", "sort_memory_bytes")
+        ),
+        ("delta_commits_min", -1),
+        ("level_ratio", 1),
+        *(("folder", folder) for folder in ("", "/tmp", "../other", "_delta_log//x", "s3://bucket/x")),
+    ],
+)
+def test_settings_of_sidecars_that_cannot_work_are_refused_before_spark_starts(
+    tmp_path: Path, name: str, value: object
+) -> None:
+    path = written(tmp_path, f"[sidecar]\n{name} = {json.dumps(value)}\n")
+    given = {"source": "in", "target": "out", "event_time": "ts"}
+    with pytest.raises(InvalidRequestError, match=f"sidecar.{name}"):
+        check_config(load_config(given, config_file=path, environment={}))
 
 
 def test_a_batch_refuses_settings_of_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
