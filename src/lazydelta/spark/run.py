@@ -13,7 +13,7 @@ from lazydelta.spark.config import IngestConfig, check_config
 from lazydelta.spark.ingest import BatchResult, write_batch
 from lazydelta.spark.pipeline_settings import load_config
 from lazydelta.spark.progress import Progress, silent
-from lazydelta.spark.session import get_session
+from lazydelta.spark.session import check_delta, get_session
 from lazydelta.spark.source import open_source
 from lazydelta.spark.table_url import with_spark_urls
 
@@ -55,14 +55,16 @@ def ingest(
     what is left out comes from the environment, the settings file, the defaults. `session` is used as it is.
     """
     given = {"source": source, "target": target, "event_time": event_time, **settings}
-    config = load_config(given, spark=spark, config_file=config_file, environment=process_environment())
+    config = check_config(
+        load_config(given, spark=spark, config_file=config_file, environment=process_environment())
+    )
     if config.stream is not None:
         raise InvalidRequestError(
             f"the settings ask for a stream ({config.stream}), and this writes one batch",
             "ingest()",
             "call lazydelta.spark.ingest_stream, or leave the setting stream out",
         )
-    return run_batch(session or get_session(config), config, progress)
+    return run_batch(_session(session, config), config, progress)
 
 
 def ingest_stream(
@@ -92,7 +94,7 @@ def ingest_stream(
         load_config(given, spark=spark, config_file=config_file, environment=process_environment())
     )
     return run_stream(
-        session or get_session(config),
+        _session(session, config),
         config,
         mode=stream,
         progress=progress,
@@ -119,3 +121,7 @@ def run_batch(spark: SparkSession, config: IngestConfig, progress: Progress = si
     return IngestSummary(
         source=run.source, target=run.target, rejects=run.rejects_path, batch=batch, sidecar=sidecar
     )
+
+
+def _session(given: SparkSession | None, config: IngestConfig) -> SparkSession:
+    return get_session(config) if given is None else check_delta(given)

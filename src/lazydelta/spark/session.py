@@ -56,11 +56,13 @@ _IVY_SETTINGS = """<ivysettings>
   <resolvers><ibiblio name="central" m2compatible="true"{root}/></resolvers>
 </ivysettings>
 """
+_EXTENSIONS = "spark.sql.extensions"
+_CATALOG = "spark.sql.catalog.spark_catalog"
 _DELTA_SETTINGS = {
     # INT96, Spark's default, carries no statistics for other readers.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    "spark.sql.extensions": DELTA_EXTENSION,
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    _EXTENSIONS: DELTA_EXTENSION,
+    _CATALOG: "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
 # What suits one machine; a cluster's own settings win.
 _LOCAL_SETTINGS = {
@@ -95,8 +97,7 @@ def get_session(config: SessionConfig, *, environment: Mapping[str, str] | None 
     """The active session, or a new one with Delta on it."""
     active = _active_session()
     if active is not None:
-        _check_delta(active)
-        return active
+        return check_delta(active)
     variables = process_environment() if environment is None else environment
     check_java(variables)
     return start(plan_launch(config.spark, variables))
@@ -149,6 +150,31 @@ def start(launch: Launch) -> SparkSession:
         raise _unstarted(launch, problem) from problem
     if launch.jars_marker is not None:
         launch.jars_marker.touch()
+    return session
+
+
+def check_delta(session: SparkSession) -> SparkSession:
+    """The same session, or an error that says what it has to be started with."""
+    if not hasattr(session, "_jsparkSession"):
+        raise LazyDeltaError(
+            "the pipeline cannot use a session of Spark Connect",
+            "the Spark session",
+            "run it beside the driver, with a session that has no remote()",
+        )
+    lacking = {}
+    if not _has_delta_classes(session):
+        lacking["spark.jars.packages"] = DELTA_PACKAGE
+    if DELTA_EXTENSION not in (session.conf.get(_EXTENSIONS, "") or ""):
+        lacking[_EXTENSIONS] = DELTA_EXTENSION
+    if not session.conf.get(_CATALOG, ""):  # another one may be Delta's in disguise
+        lacking[_CATALOG] = _DELTA_SETTINGS[_CATALOG]
+    if lacking:
+        settings = ", ".join(f"{name}={value}" for name, value in lacking.items())
+        raise LazyDeltaError(
+            "the Spark session has no Delta Lake",
+            session.conf.get("spark.app.name", "") or "Spark",
+            f"start it with {settings}; or stop it, and lazydelta starts one that has all of it",
+        )
     return session
 
 
@@ -205,14 +231,11 @@ def _active_session() -> SparkSession | None:
     return active
 
 
-def _check_delta(session: SparkSession) -> None:
-    if DELTA_EXTENSION in (session.conf.get("spark.sql.extensions", "") or ""):
-        return
-    raise LazyDeltaError(
-        "the active Spark session has no Delta Lake",
-        session.conf.get("spark.app.name", "") or "Spark",
-        f"start it with spark.jars.packages={DELTA_PACKAGE} and spark.sql.extensions={DELTA_EXTENSION}",
-    )
+def _has_delta_classes(session: SparkSession) -> bool:
+    from py4j.java_gateway import JavaClass
+
+    jvm: Any = session._jvm  # Any: objects of the JVM; a name that is no class is taken for a package
+    return isinstance(jvm.org.apache.spark.sql.delta.DeltaLog, JavaClass)
 
 
 def _jar_settings(
