@@ -177,9 +177,22 @@ def test_every_granularity_gives_files_of_one_period(
     assert set(rows_by_period(target, column)) == wanted
 
 
-@pytest.mark.parametrize("zone", ["UTC", "Asia/Kathmandu", "America/New_York", "Australia/Lord_Howe"])
+# Zones, each with a moment at which its clocks change.
+CLOCK_CHANGES = {
+    "UTC": "2024-02-29T23:50:00Z",
+    "Asia/Kathmandu": "1985-12-31T18:00:00Z",
+    "Asia/Kolkata": "1945-10-14T17:00:00Z",
+    "America/New_York": "2026-11-01T05:30:00Z",
+    "America/Sao_Paulo": "2018-11-04T02:30:00Z",  # no midnight on that day
+    "Australia/Lord_Howe": "2026-04-04T14:30:00Z",  # half an hour
+    "Europe/Berlin": "2026-03-29T00:30:00Z",
+    "Pacific/Apia": "2011-12-30T09:00:00Z",  # a whole day
+}
+
+
+@pytest.mark.parametrize("zone", CLOCK_CHANGES)
 def test_every_granularity_and_zone_agrees_with_the_calendar(spark: SparkSession, zone: str) -> None:
-    starts = ("1969-12-31T23:58:00Z", "2024-02-29T23:50:00Z", "2026-04-04T14:30:00Z", "2026-11-01T05:30:00Z")
+    starts = ("1969-12-31T23:58:00Z", "2026-10-25T00:00:00Z", *CLOCK_CHANGES.values())
     moments = [
         dt.datetime.fromisoformat(start) + dt.timedelta(minutes=7 * step, microseconds=999_999 * step)
         for start in starts
@@ -298,16 +311,15 @@ def test_times_of_other_types_stay_as_they_are(
         ({"meta": {"at": "2026-02-10T12:00:00Z", "n": 1}}, "meta.at", "meta.at"),
     ],
 )
-def test_the_event_time_may_have_any_name(
+def test_the_event_time_and_the_time_column_may_have_any_name(
     spark: SparkSession, tmp_path: Path, row: dict[str, Any], event_time: str, kept_as: str
 ) -> None:
     target = tmp_path / "out"
     properties = {"delta.columnMapping.mode": "name"} if " " in event_time else {}
-    run_ingest(
-        spark, write_json(tmp_path / "in", [row]), target, event_time=event_time, properties=properties
-    )
+    names = {"event_time": event_time, "time_column": "the.hour"}
+    run_ingest(spark, write_json(tmp_path / "in", [row]), target, properties=properties, **names)
     back = spark.read.format("delta").load(str(target))
-    assert [value["_event_hour"] for value in back.collect()] == ["2026021012"]
+    assert [value["the.hour"] for value in back.collect()] == ["2026021012"]
     found = spark.sql(f"DESCRIBE DETAIL delta.`{target}`").collect()[0]["properties"]
     assert found["lazydelta.time.source"] == kept_as
 

@@ -51,6 +51,24 @@ def test_json_infers_once_and_types_never_flip(spark: SparkSession, tmp_path: Pa
     assert kept(spark, target) == {"ts": "string", "v": "long"}
 
 
+def test_json_keys_in_another_case_keep_their_values(spark: SparkSession, tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    run_ingest(spark, write_json(tmp_path / "one", [{"ts": NOON, "v": 1, "at": {"Lat": 1}}]), target)
+    second = write_json(tmp_path / "two", [{"TS": NOON, "V": 2, "At": {"lat": 2}}])
+    assert run_ingest(spark, second, target).batch.rows_written == 1
+    assert table(spark, target, "v", "at.Lat") == [(1, 1), (2, 2)]
+    assert kept(spark, target).keys() == {"ts", "v", "at"}
+
+
+def test_a_key_that_spark_uses_for_bad_lines_is_a_column_like_others(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = [{"ts": NOON, "_corrupt_record": "a"}, "no json", {"ts": NOON, "_corrupt_record": "b"}]
+    summary = run_ingest(spark, write_json(tmp_path / "in", rows), tmp_path / "out")
+    assert (summary.batch.rows_written, summary.batch.rows_rejected) == (2, 1)
+    assert table(spark, tmp_path / "out", "_corrupt_record") == [("a",), ("b",)]
+
+
 def test_new_json_keys_are_an_error_at_any_depth(spark: SparkSession, tmp_path: Path) -> None:
     target = tmp_path / "out"
     run_ingest(spark, write_json(tmp_path / "one", [{"ts": NOON, "d": {"x": 1}}]), target)

@@ -13,7 +13,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from lazydelta.spark.known_schema import conformed, given_schema, new_fields, reconciled
+from lazydelta.spark.known_schema import checked_names, conformed, given_schema, new_fields, reconciled
 from lazydelta.spark.record_columns import MALFORMED, RAW_TEXT, REASON
 from lazydelta.spark.table_url import literal_path
 
@@ -60,7 +60,7 @@ def csv_records(
         else _inferred(spark, group, options, config)
         for group, header in zip(groups, plain, strict=True)
     ]
-    schema = reconciled(kept, given or reduce(_common, found), config)
+    schema = reconciled(kept, checked_names(given or reduce(_common, found), config.source), config)
     parts = [
         _rows(spark, group, options, _without(header, folders), schema=schema, where=config.source)
         for group, header in zip(groups, plain, strict=True)

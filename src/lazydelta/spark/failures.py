@@ -50,6 +50,16 @@ _KNOWN: tuple[tuple[str, type[LazyDeltaError], str], ...] = (
         InvalidRequestError,
         "rename the column, or make the table with --property delta.columnMapping.mode=name",
     ),
+    (
+        r"Unknown time-zone ID|INVALID_TIMEZONE",
+        InvalidRequestError,
+        "give a --time-zone that this Java knows, or install a newer Java",
+    ),
+    (
+        r"CSV header does not conform to the schema",
+        InvalidRequestError,
+        "give every column of the header a name: none empty, none twice, upper and lower case alike",
+    ),
     (r"PATH_NOT_FOUND|Path does not exist", InvalidRequestError, "check the path"),
     (
         r"INVALID_DATETIME_PATTERN",

@@ -145,7 +145,7 @@ def _checked_target(
 
 
 def _count(rows: DataFrame, dated: DatedFrame) -> Counts:
-    counted = rows.groupBy(dated.period, dated.reason).count().collect()
+    counted = rows.groupBy(quoted(dated.period), quoted(dated.reason)).count().collect()
     by_period = {period: count for period, reason, count in counted if reason is None}
     by_reason: dict[str, int] = {}
     for _, reason, count in counted:

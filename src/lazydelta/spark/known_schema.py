@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lazydelta.errors import InvalidRequestError
-from lazydelta.spark.record_columns import quoted
+from lazydelta.spark.record_columns import INTERNAL_PREFIX, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -74,6 +74,42 @@ def reconciled(kept: StructType | None, found: StructType, config: IngestConfig)
             "run it with --merge-schema to add them, or leave them out of the source",
         )
     return merged(kept, found) if new else kept
+
+
+def checked_names(found: StructType, where: str, prefix: str = "") -> StructType:
+    """The same schema, or an error for names that a table cannot have, or that the pipeline keeps."""
+    seen: dict[str, str] = {}
+    for field in found.fields:
+        key, name = field.name.lower(), prefix + field.name
+        if not prefix and key.startswith(INTERNAL_PREFIX):
+            raise InvalidRequestError(
+                f"the source has a column {name}, a name that the pipeline keeps for itself",
+                where,
+                "rename it, or leave it out of the source",
+            )
+        if key in seen:
+            raise InvalidRequestError(
+                f"the source has the columns {seen[key]} and {name}, and a table tells no cases apart",
+                where,
+                "spell them alike if they are one; else rename one, or give --schema with the one to read",
+            )
+        seen[key] = name
+        inner = _inner_structs(field.dataType, field.dataType)
+        if inner is not None:
+            checked_names(inner[0], where, f"{name}.")
+    return found
+
+
+def respelled(schema: StructType, found: StructType) -> StructType:
+    """`schema` with its names as `found` spells them: readers of JSON and XML tell cases apart."""
+    from pyspark.sql.types import StructField, StructType
+
+    theirs = {field.name.lower(): field for field in found.fields}
+    fields = []
+    for field in schema.fields:
+        own = theirs.get(field.name.lower(), field)
+        fields.append(StructField(own.name, _respelled_type(field.dataType, own.dataType), field.nullable))
+    return StructType(fields)
 
 
 def new_fields(kept: StructType, found: StructType, prefix: str = "") -> list[str]:
@@ -156,6 +192,20 @@ def _inner_structs(kept: DataType, found: DataType) -> tuple[StructType, StructT
         case ty.MapType(), ty.MapType():
             return _inner_structs(kept.valueType, found.valueType)
     return None
+
+
+def _respelled_type(kept: DataType, found: DataType) -> DataType:
+    from pyspark.sql import types as ty
+
+    match kept, found:
+        case ty.StructType(), ty.StructType():
+            return respelled(kept, found)
+        case ty.ArrayType(), ty.ArrayType():
+            return ty.ArrayType(_respelled_type(kept.elementType, found.elementType), kept.containsNull)
+        case ty.MapType(), ty.MapType():
+            value = _respelled_type(kept.valueType, found.valueType)
+            return ty.MapType(kept.keyType, value, kept.valueContainsNull)
+    return kept
 
 
 def _merged_type(kept: DataType, found: DataType) -> DataType:

@@ -17,7 +17,7 @@ from lazydelta.errors import InvalidRequestError
 from lazydelta.spark.csv_records import csv_records
 from lazydelta.spark.delta_table import table_state
 from lazydelta.spark.failures import explained
-from lazydelta.spark.known_schema import given_schema, kept_schema
+from lazydelta.spark.known_schema import checked_names, given_schema, kept_schema
 from lazydelta.spark.record_columns import INTERNAL, PATH, RAW_TEXT, REASON
 from lazydelta.spark.table_url import literal_path, spark_url
 from lazydelta.spark.text_records import documents, json_lines
@@ -49,7 +49,7 @@ def open_source(spark: SparkSession, config: IngestConfig, paths: Sequence[str] 
     with explained("reading the source", config.source):
         kept = kept_schema(table_state(spark, config.target), config)
         if config.format == "table":
-            return spark.read.options(**config.options).table(config.source)
+            return _named(spark.read.options(**config.options).table(config.source), config)
         kind = config.format or infer_format(spark, config.source)
         if kind in FILE_FORMATS and paths is None:
             _check_files(spark, config.source)
@@ -61,7 +61,7 @@ def open_source(spark: SparkSession, config: IngestConfig, paths: Sequence[str] 
             return json_lines(spark, config, places, options=options, kept=kept)
         if kind in ("json", "xml"):
             return documents(spark, config, kind, places, options=options, kept=kept)
-        return _structured(spark, config, kind, places, options)
+        return _named(_structured(spark, config, kind, places, options), config)
 
 
 def open_stream(spark: SparkSession, config: IngestConfig) -> DataFrame:
@@ -71,9 +71,9 @@ def open_stream(spark: SparkSession, config: IngestConfig) -> DataFrame:
         kind = config.format or infer_format(spark, config.source)
         reader = spark.readStream.options(**config.options)
         if kind == "table":
-            return reader.table(config.source)
+            return _named(reader.table(config.source), config)
         if kind not in FILE_FORMATS:
-            return reader.format(kind).load(config.source or None)
+            return _named(reader.format(kind).load(config.source or None), config)
         # Only `path` is asked for, so that no file is read here.
         files = reader.format("binaryFile").schema(_NAMES_SCHEMA).load(config.source)
         return files.select(files["path"].alias(PATH))
@@ -114,6 +114,11 @@ def infer_format(spark: SparkSession, source: str) -> str:
     )
 
 
+def _named(frame: DataFrame, config: IngestConfig) -> DataFrame:
+    checked_names(frame.schema, config.source or config.target)
+    return frame
+
+
 def _structured(
     spark: SparkSession, config: IngestConfig, kind: str, places: list[str], options: dict[str, str]
 ) -> DataFrame:
@@ -132,6 +137,8 @@ def _options(config: IngestConfig, *, is_listed: bool) -> dict[str, str]:
     """The source's options by their lower-case names, for Spark tells no cases apart."""
     options = {name.lower(): value for name, value in config.options.items()}
     options.setdefault("timezone", config.time_zone)  # of text that says none
+    # Whatever the session is set to: a file that cannot be read is an error.
+    options |= {"ignorecorruptfiles": "false", "ignoremissingfiles": "false"}
     if is_listed and literal_path(config.source) == config.source:
         options.setdefault("basepath", config.source)  # so that folders like `day=1` stay columns
     return options

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from lazydelta.errors import InvalidRequestError
-from lazydelta.spark.known_schema import given_schema, reconciled
+from lazydelta.spark.known_schema import checked_names, given_schema, reconciled, respelled
 from lazydelta.spark.record_columns import MALFORMED, RAW_TEXT, REASON, quoted
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from lazydelta.spark.config import IngestConfig
 
-_CORRUPT = "_corrupt_record"  # Spark's name in an inferred schema
+_CORRUPT = "_lazydelta_corrupt"  # instead of Spark's `_corrupt_record`, which a source may well have itself
 
 
 def json_lines(
@@ -38,7 +38,8 @@ def json_lines(
     folders = [name for name in text.columns if name != "value"]  # partition columns of the source
     text = text.withColumn("value", _without_mark(fn.col("value"))).where(fn.trim("value") != "")
     found = given_schema(config) or _inferred(spark, text.select("value"), config.options)
-    schema = reconciled(kept and _without(kept, folders), found, config)
+    checked_names(found, config.source)
+    schema = respelled(reconciled(kept and _without(kept, folders), found, config), found)
     if not schema.fields:
         if text.isEmpty():
             return spark.createDataFrame([], StructType([]))
@@ -69,9 +70,10 @@ def documents(
     from pyspark.sql import functions as fn
     from pyspark.sql.types import StringType, StructField, StructType
 
-    reader = spark.read.format(kind).options(**options)
+    reader = spark.read.format(kind).options(**options).option("columnNameOfCorruptRecord", _CORRUPT)
     found = given_schema(config) or _without(reader.load(places).schema, [_CORRUPT])
-    schema = reconciled(kept, found, config)
+    checked_names(found, config.source)
+    schema = respelled(reconciled(kept, found, config), found)
     wide = StructType([*schema.fields, StructField(RAW_TEXT, StringType())])
     reader = spark.read.format(kind).options(**options).option("columnNameOfCorruptRecord", RAW_TEXT)
     rows = reader.schema(wide).load(places)
@@ -86,6 +88,7 @@ def _inferred(spark: SparkSession, lines: DataFrame, options: dict[str, str]) ->
     reader = spark._jsparkSession.read()
     for name, value in options.items():
         reader = reader.option(name, value)
+    reader = reader.option("columnNameOfCorruptRecord", _CORRUPT)
     texts = getattr(lines._jdf, "as")(jvm.org.apache.spark.sql.Encoders.STRING())
     schema = _parse_datatype_json_string(reader.json(texts).schema().json())
     assert isinstance(schema, StructType)

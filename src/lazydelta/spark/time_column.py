@@ -57,6 +57,7 @@ def with_period(frame: DataFrame, config: IngestConfig, *, raw_text: str, reason
     """
     from pyspark.sql import functions as fn
 
+    _check_zone(frame, config.time_zone)
     path = find_column(frame, config.event_time, what="event-time column")
     raw = column_of(path)
     moment, wall = _moment_and_wall(raw, frame.select(raw).schema[0].dataType, config)
@@ -110,6 +111,12 @@ def column_of(path: list[str]) -> Column:
     from pyspark.sql import functions as fn
 
     return fn.col(".".join(map(quoted, path)))
+
+
+def _check_zone(frame: DataFrame, zone: str) -> None:
+    """Java's zones are of another year than Python's; Spark raises before a table is made for one."""
+    jvm: Any = frame.sparkSession._jvm  # Any: objects of the JVM
+    jvm.org.apache.spark.sql.catalyst.util.DateTimeUtils.getZoneId(zone)
 
 
 def _source_columns(frame: DataFrame, *internal: str) -> list[Column]:
