@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import lazydelta as ld
@@ -117,6 +121,93 @@ def test_a_source_column_may_not_be_called_as_the_time_column(spark: SparkSessio
     error = refused(spark, source, tmp_path / "out")
     assert "_Event_Hour" in error.what
     assert "--time-column" in error.fix
+
+
+@pytest.mark.parametrize("name", ["_lazydelta_path", "_lazydelta_text", "_LazyDelta_x"])
+def test_a_source_column_may_not_be_called_as_the_pipelines_own(
+    spark: SparkSession, tmp_path: Path, name: str
+) -> None:
+    other = write_json(tmp_path / "other", [{"ts": NOON, "v": "not in the source"}])
+    given = write_json(tmp_path / "in", [{"ts": NOON, name: str(other)}])
+    assert f"column {name}" in refused(spark, given, tmp_path / "out").what
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("row", "names"),
+    [
+        ({"ts": NOON, "Value": 1, "value": 2}, "Value and value"),
+        ({"ts": NOON, "at": {"x": 1, "X": 2}}, "at.X and at.x"),
+        ({"ts": NOON, "TS": NOON}, "TS and ts"),
+    ],
+)
+def test_columns_that_only_their_cases_tell_apart_are_refused(
+    spark: SparkSession, tmp_path: Path, row: dict[str, Any], names: str
+) -> None:
+    assert names in refused(spark, write_json(tmp_path / "in", [row]), tmp_path / "out").what
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("header", ["ts,a,a", "ts,a,A", "ts,a,"])
+def test_a_csv_header_without_names_of_their_own_is_refused(
+    spark: SparkSession, tmp_path: Path, header: str
+) -> None:
+    given = write_text(tmp_path / "in", f"{header}\n{NOON},1,2\n", "rows.csv")
+    assert "none empty, none twice" in refused(spark, given, tmp_path / "out").fix
+
+
+def test_a_zone_that_java_does_not_know_is_refused(spark: SparkSession, source: Path, tmp_path: Path) -> None:
+    spark.read.json(str(source)).write.parquet(str(tmp_path / "parquet"))
+    for given in (source, tmp_path / "parquet"):
+        error = refused(spark, given, tmp_path / "out", time_zone="ROC")  # Taiwan, to everybody else
+        assert "ROC" in error.what
+        assert "--time-zone" in error.fix
+        assert not (tmp_path / "out").exists()
+
+
+def test_a_session_without_delta_is_told_what_it_lacks(
+    spark: SparkSession, source: Path, tmp_path: Path
+) -> None:
+    plain = spark.newSession()
+    plain.conf.unset("spark.sql.catalog.spark_catalog")
+    with pytest.raises(LazyDeltaError, match="has no Delta Lake") as caught:
+        run_ingest(plain, source, tmp_path / "out")
+    assert (
+        "spark.sql.catalog.spark_catalog=org.apache.spark.sql.delta.catalog.DeltaCatalog" in caught.value.fix
+    )
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_that_cannot_be_read_is_never_skipped(spark: SparkSession, tmp_path: Path) -> None:
+    rows = {"ts": [NOON] * 2000, "v": [os.urandom(8).hex() for _ in range(2000)]}
+    lines = "".join(json.dumps({"ts": NOON, "v": value}) + "\n" for value in rows["v"])
+    places = {"parquet": tmp_path / "parquet", "json.gz": tmp_path / "json"}
+    for kind, place in places.items():
+        for name in ("whole", "torn"):
+            place.mkdir(exist_ok=True)
+            file = place / f"{name}.{kind}"
+            if kind == "parquet":
+                pq.write_table(pa.table(rows), file)
+            else:
+                file.write_bytes(gzip.compress(lines.encode()))
+        file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    for is_lenient in ("false", "true"):
+        session = spark.newSession()
+        session.conf.set("spark.sql.files.ignoreCorruptFiles", is_lenient)
+        for place in places.values():
+            with pytest.raises(LazyDeltaError, match="torn"):
+                run_ingest(session, place, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_log_without_a_commit_is_no_obstacle(spark: SparkSession, tmp_path: Path) -> None:
+    given = write_json(tmp_path / "in", [{"ts": NOON, "v": 1}, {"ts": "never", "v": 2}])
+    for name in ("out", "out_rejects"):  # killed before the first commit
+        log = tmp_path / name / "_delta_log"
+        log.mkdir(parents=True)
+        (log / ".00000000000000000000.json.0f.tmp").write_text("{")
+    summary = run_ingest(spark, given, tmp_path / "out")
+    assert (summary.batch.rows_written, summary.batch.rows_rejected) == (1, 1)
 
 
 def test_a_folder_that_is_no_table_is_left_alone(spark: SparkSession, source: Path, tmp_path: Path) -> None:

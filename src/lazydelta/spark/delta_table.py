@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from lazydelta.spark.failures import spark_failures
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -70,7 +72,39 @@ def create_table(
         builder = builder.partitionedBy(partition_by)
     for name, value in properties.items():
         builder = builder.property(name, value)
-    builder.execute()
+    try:
+        builder.execute()
+    except spark_failures() as problem:
+        if table_state(spark, path) is not None:
+            return
+        if "DELTA_TABLE_NOT_FOUND" not in str(problem):
+            raise
+        # Delta's builder takes every folder that is not empty for a table; its writer does not.
+        _create_by_writing(spark, path, schema=schema, partition_by=partition_by, properties=properties)
+
+
+def _create_by_writing(
+    spark: SparkSession,
+    path: str,
+    *,
+    schema: StructType,
+    partition_by: str | None,
+    properties: Mapping[str, str],
+) -> None:
+    """The same by writing no row, for a folder whose log has no commit; most properties need a second one."""
+    taken = {name: value for name, value in properties.items() if name.startswith("delta.")}
+    writer = spark.createDataFrame([], schema).write.format("delta").mode("append").options(**taken)
+    if partition_by is not None:
+        writer = writer.partitionBy(partition_by)
+    try:
+        writer.save(path)
+    except spark_failures():
+        if table_state(spark, path) is None:
+            raise
+        return
+    others = {name: value for name, value in properties.items() if name not in taken}
+    if others:
+        set_properties(spark, path, others)
 
 
 def set_properties(spark: SparkSession, path: str, properties: Mapping[str, str]) -> None:

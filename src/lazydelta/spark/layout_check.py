@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from lazydelta.errors import InvalidRequestError
 from lazydelta.spark.delta_table import create_table, set_properties, table_state
-from lazydelta.spark.failures import spark_failures
 from lazydelta.spark.known_schema import PROPERTY as SCHEMA_PROPERTY
 from lazydelta.spark.known_schema import new_fields
 from lazydelta.spark.time_column import PERIODS
@@ -88,14 +87,19 @@ def check_layout(state: TableState, config: IngestConfig, wanted: dict[str, str]
 
 
 def check_free(spark: SparkSession, target: str) -> None:
-    """Raise where something that is no Delta table is in the way."""
+    """Raise where something that is no Delta table is in the way.
+
+    An empty log is not: a writer was killed before the first commit, or is about to make it.
+    """
     jvm: Any = spark._jvm  # Any: objects of the JVM
     path = jvm.org.apache.hadoop.fs.Path(target)
     store = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
     if not store.exists(path):
         return
-    if store.getFileStatus(path).isDirectory() and not len(store.listStatus(path)):
-        return
+    if store.getFileStatus(path).isDirectory():
+        names = {status.getPath().getName() for status in store.listStatus(path)}
+        if names <= {"_delta_log"} or table_state(spark, target) is not None:  # made just now
+            return
     raise InvalidRequestError(
         "the target exists and is no Delta table",
         target,
@@ -107,19 +111,9 @@ def _created(
     spark: SparkSession, config: IngestConfig, schema: StructType, properties: dict[str, str]
 ) -> TableState:
     """A new table, or the one that another writer made meanwhile."""
-    try:
-        create_table(
-            spark,
-            config.target,
-            schema=schema,
-            partition_by=config.time_column_name,
-            properties=properties,
-        )
-    except spark_failures():
-        state = table_state(spark, config.target)
-        if state is None:
-            raise
-        return state
+    create_table(
+        spark, config.target, schema=schema, partition_by=config.time_column_name, properties=properties
+    )
     state = table_state(spark, config.target)
     assert state is not None
     return state

@@ -11,7 +11,7 @@ import datetime as dt
 from typing import TYPE_CHECKING
 
 from lazydelta.errors import InvalidRequestError
-from lazydelta.spark.delta_table import table_state
+from lazydelta.spark.delta_table import create_table, table_state
 from lazydelta.spark.layout_check import check_free
 
 if TYPE_CHECKING:
@@ -19,7 +19,13 @@ if TYPE_CHECKING:
 
     from lazydelta.spark.config import IngestConfig
 
-COLUMNS = ("reason", "record", "app_id", "batch_id", "rejected_at")
+COLUMNS = {
+    "reason": "string",
+    "record": "string",
+    "app_id": "string",
+    "batch_id": "long",
+    "rejected_at": "timestamp",
+}
 
 
 def check_rejects(spark: SparkSession, config: IngestConfig) -> None:
@@ -46,7 +52,19 @@ def write_rejects(
         fn.lit(batch_id).cast("bigint").alias("batch_id"),
         fn.lit(dt.datetime.now(dt.UTC)).alias("rejected_at"),
     )
+    _ensure_table(rows.sparkSession, config.rejects_path)
     writer = rows.write.format("delta").mode("append").option("userMetadata", mark)
     if batch_id is not None:
         writer = writer.option("txnAppId", config.app_id).option("txnVersion", batch_id)
     writer.save(config.rejects_path)
+
+
+def _ensure_table(spark: SparkSession, path: str) -> None:
+    """The log comes before the files: a kill in between would leave a folder that is no table."""
+    from pyspark.sql.types import StructType
+
+    if table_state(spark, path) is None:
+        schema = StructType()
+        for name, kind in COLUMNS.items():
+            schema = schema.add(name, kind)
+        create_table(spark, path, schema=schema, partition_by=None, properties={})
