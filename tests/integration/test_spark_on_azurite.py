@@ -62,7 +62,7 @@ def no_faults(lake: Lake) -> None:
 @pytest.fixture(scope="module")
 def telemetry(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Telemetry:
     sources = tmp_path_factory.mktemp("arrived")
-    url = lake.url("tele%20metry 100%25")
+    url = lake.url("tele%20metry")
     first = run(spark, lake, write_json(sources / "first", [*FIRST, BAD]), url)
     assert_all_agree(spark, lake, url, AFTER_FIRST)
     late = run(spark, lake, write_json(sources / "late", LATE), url)
@@ -219,7 +219,7 @@ def test_a_stream_keeps_its_place_in_the_store(spark: SparkSession, lake: Lake, 
 def test_the_command_takes_connector_and_credentials_from_the_settings_file(
     lake: Lake, tmp_path: Path
 ) -> None:
-    url = lake.url()
+    url = lake.url("tele%20metry%2541")  # %41, which is no A; delta-rs takes it for one
     settings = tmp_path / "pipeline.toml"
     spark = {"spark.jars.packages": AZURE_PACKAGE, "spark.master": "local[1]"}
     spark |= {f"spark.hadoop.{name}": value for name, value in hadoop_settings(lake.proxy.port).items()}
