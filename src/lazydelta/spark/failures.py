@@ -36,7 +36,8 @@ _KNOWN: tuple[tuple[str, type[LazyDeltaError], str], ...] = (
         "add the store's connector (--spark-conf spark.jars.packages=…) and its spark.hadoop.fs.… settings",
     ),
     (
-        r"Connection refused|timed out|UnknownHostException|Connection reset|Input/output error",
+        r"Connection refused|timed out|UnknownHostException|Connection reset|Input/output error"
+        r"|Operation failed: .*, (?:429|5\d\d), [A-Z]+,",  # as Hadoop tells what Azure answered
         StorageError,
         "check the store and the network, then run it again: the table is as its last commit left it",
     ),

@@ -8,6 +8,7 @@ import pytest
 
 from lazydelta.errors import AccessDeniedError, LazyDeltaError, StorageError
 from lazydelta.sidecar.config import SidecarConfig
+from lazydelta.spark.failures import explain
 from lazydelta.spark.sidecar_job import NotForSparkError, worker_failure
 from lazydelta.spark.sidecar_task import UnsortedRowsError
 from lazydelta.storage import ObjectNotFoundError
@@ -60,3 +61,24 @@ def test_anything_else_is_told_in_words(plan: BuildPlan) -> None:
     found = worker_failure(as_spark_tells_it(ValueError("bad")), plan)
     assert isinstance(found, LazyDeltaError)
     assert "the Spark job that builds the sidecar failed" in found.what
+
+
+@pytest.mark.parametrize(
+    ("text", "branch"),
+    [
+        (
+            'AbfsRestOperationException: Operation failed: "Busy", 503, PUT, http://x/y, rId: , , ""',
+            StorageError,
+        ),
+        (
+            'AccessDeniedException: Operation failed: "No", 403, PUT, http://x/y, rId: , , ""',
+            AccessDeniedError,
+        ),
+        ('AbfsRestOperationException: Operation failed: "Odd", 400, PUT, http://x/503, rId', LazyDeltaError),
+    ],
+)
+def test_what_azure_answered_decides_the_branch(text: str, branch: type[LazyDeltaError]) -> None:
+    found = explain(Exception(text), "the batch", "abfss://lake@account/t")
+    assert type(found) is branch
+    assert found.what == f"the batch failed: {text}"
+    assert "run it again" in found.fix
