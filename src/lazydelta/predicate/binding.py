@@ -7,7 +7,7 @@ cannot fail. Contract: the bound condition is equal to the written one for every
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
@@ -47,6 +47,7 @@ from lazydelta.predicate.nodes import (
     Some,
     columns_of,
 )
+from lazydelta.predicate.periods import EventTime, event_time_of
 from lazydelta.predicate.sides import sides_needed
 from lazydelta.predicate.typed_literal import TypedLiteral, typed_literal
 from lazydelta.protocol.schema import PrimitiveType, StructType, arrow_type
@@ -71,13 +72,16 @@ def bind(
     *,
     where: str,
     time_zone: str = "UTC",
+    configuration: Mapping[str, str] | None = None,
 ) -> BoundPredicate:
     """Bind to the schema of the table at `where`; `partition_columns` are logical names.
 
-    `time_zone` is meant by timestamps without a zone, in literals and in partition values.
+    `time_zone` is meant by timestamps without a zone, in literals and in partition values. The table's
+    `configuration` may tell that a partition column holds the periods of a column of times.
     """
     check_depth(expression, where)
-    binder = _Binder(schema, frozenset(partition_columns), where, _zone(time_zone, where))
+    event_time = event_time_of(configuration or {}, schema, partition_columns)
+    binder = _Binder(schema, frozenset(partition_columns), where, _zone(time_zone, where), event_time)
     try:
         root = binder.node(expression)
         columns = tuple(dict.fromkeys(columns_of(root)))
@@ -89,7 +93,7 @@ def bind(
         expression=expression,
         root=root,
         columns=tuple(column.path for column in columns),
-        partition_columns=tuple(column.physical_path[0] for column in columns if column.is_partition),
+        partition_columns=tuple(dict.fromkeys(_partition_names(columns))),
         stats_columns=tuple(
             _stats_column(column, is_null_tested=column in null_tested, sides=sides[column])
             for column in columns
@@ -107,6 +111,7 @@ class _Binder(msgspec.Struct, frozen=True):
     partition_columns: frozenset[str]
     where: str
     time_zone: ZoneInfo
+    event_time: EventTime | None
 
     def node(self, expression: Expression) -> Node:  # noqa: PLR0911  # one case per node
         match expression:
@@ -129,7 +134,10 @@ class _Binder(msgspec.Struct, frozen=True):
         raise AssertionError(f"no binding of {type(expression).__name__}")
 
     def column(self, path: ColumnPath) -> BoundColumn:
-        return resolve_column(path, self.schema, self.partition_columns, self.where)
+        found = resolve_column(path, self.schema, self.partition_columns, self.where)
+        if self.event_time is None or found.physical_path != self.event_time.source or found.is_partition:
+            return found
+        return msgspec.structs.replace(found, period=self.event_time.period)
 
     def comparable(self, path: ColumnPath, expression: Expression) -> BoundColumn:
         column = self.column(path)
@@ -210,6 +218,15 @@ def _pattern(column: BoundColumn, pattern: str, where: str) -> Node:
         return Compare(column, "=", pa.scalar(prefix, pa.string()))
     is_prefix_only = all(token["any"] for token in tokens[wild:])
     return Pattern(column, pattern, prefix, is_prefix_only)
+
+
+def _partition_names(columns: Sequence[BoundColumn]) -> Iterator[str]:
+    """The partition columns that tell something: those that are named, and periods of a named time."""
+    for column in columns:
+        if column.is_partition:
+            yield column.physical_path[0]
+        elif column.period is not None:
+            yield column.period.physical_name
 
 
 def _has_statistics(column: BoundColumn) -> bool:

@@ -22,7 +22,7 @@ class BoundPredicate(msgspec.Struct, frozen=True, eq=False):
     expression: Expression
     root: Node
     columns: tuple[ColumnPath, ...]  # logical, as the schema spells them
-    partition_columns: tuple[str, ...]  # physical
+    partition_columns: tuple[str, ...]  # physical: those named, and those made from a column that is named
     stats_columns: tuple[StatsColumn, ...]
     decided_by_partitions: bool  # only partition columns are named: a file's rows match all or none
     time_zone: str

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lazydelta.predicate.bound import BoundPredicate
-from lazydelta.predicate.nodes import All, Compare, Member, Node
+from lazydelta.predicate.nodes import All, BoundColumn, Compare, Member, Node
 
 
 def partition_lower_bounds(predicate: BoundPredicate) -> Iterator[object]:
-    """Values that a partition column must equal or exceed for any row to match, where a conjunct says so."""
+    """What a partition column, or a time that one was made from, must equal or exceed for a row to match."""
     return _bounds(predicate.root)
 
 
@@ -18,7 +18,12 @@ def _bounds(node: Node) -> Iterator[object]:
         case All(parts):
             for part in parts:
                 yield from _bounds(part)
-        case Compare(column, "=" | ">=" | ">", value) if column.is_partition:
+        case Compare(column, "=" | ">=" | ">", value) if _tells_partition(column):
             yield value.as_py()
-        case Member(column, values) if column.is_partition and len(values):
+        case Member(column, values) if _tells_partition(column) and len(values):
             yield values[0].as_py()
+
+
+def _tells_partition(column: BoundColumn) -> bool:
+    """Whether the column is a partition column, or a time that one was made from."""
+    return column.is_partition or column.period is not None

@@ -12,6 +12,7 @@ import msgspec
 import pyarrow as pa
 
 from lazydelta.predicate.expression import ColumnPath, Operator
+from lazydelta.predicate.periods import GeneratedPeriod
 
 
 class BoundColumn(msgspec.Struct, frozen=True):
@@ -24,6 +25,7 @@ class BoundColumn(msgspec.Struct, frozen=True):
     is_collated: bool = False
     was_float: bool = False  # a double that older files hold as float
     has_statistics: bool = True  # a struct has none of its own
+    period: GeneratedPeriod | None = None  # a partition column that was made from this one
 
 
 class Node(msgspec.Struct, frozen=True, eq=False):

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from lazydelta.predicate.facts import FileFacts
 from lazydelta.predicate.flags import Flags, flags_of
 from lazydelta.predicate.nodes import BoundColumn
+from lazydelta.predicate.periods import source_bounds
 from lazydelta.protocol.arrow_casts import cast_where_possible
 from lazydelta.protocol.partition_values import parse_partition_column
 from lazydelta.protocol.schema import PrimitiveType, arrow_type
@@ -41,7 +42,40 @@ class ColumnRange(msgspec.Struct, frozen=True, eq=False):
 
 
 def column_range(column: BoundColumn, facts: FileFacts, time_zone: str) -> ColumnRange:
-    """What `facts` prove about the column."""
+    """What `facts` prove about the column, by itself and by the periods that were made from it."""
+    known = _own_range(column, facts, time_zone)
+    told = _period_bounds(column, facts)
+    if told is None:
+        return known
+    return msgspec.structs.replace(
+        known,
+        low=_inner(pc.max_element_wise, known.low, told.min),
+        high=_inner(pc.min_element_wise, known.high, told.max),
+    )
+
+
+def _inner(choose: pc.Function, bound: pa.Array | None, other: pa.Array | None) -> pa.Array | None:
+    """The tighter of two bounds of dates or times, where both are there."""
+    if bound is None or other is None:
+        return other if bound is None else bound
+    ticks = pa.int32() if other.type.bit_width == 32 else pa.int64()  # Arrow compares no times this way
+    return choose(bound.view(ticks), other.view(ticks)).view(other.type)
+
+
+def _period_bounds(column: BoundColumn, facts: FileFacts) -> ColumnBounds | None:
+    if column.period is None:
+        return None
+    name = column.period.physical_name
+    raw = facts.partition_values.get(name)
+    if raw is not None:
+        return source_bounds(column.period, column.type_name, raw, raw)
+    texts = facts.period_ranges.get(name)
+    if texts is None or texts.min is None or texts.max is None:
+        return None
+    return source_bounds(column.period, column.type_name, texts.min, texts.max)
+
+
+def _own_range(column: BoundColumn, facts: FileFacts, time_zone: str) -> ColumnRange:
     raw = facts.partition_values.get(column.physical_path[0]) if column.is_partition else None
     if raw is not None:
         return _partition_range(column, raw, time_zone)

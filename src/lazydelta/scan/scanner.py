@@ -245,6 +245,7 @@ def _bound(snapshot: Snapshot, config: LazyScanConfig) -> BoundPredicate | None:
         snapshot.state.metadata.partition_columns,
         where=snapshot.storage.root,
         time_zone=config.time_zone,
+        configuration=snapshot.state.metadata.configuration,
     )
 
 
