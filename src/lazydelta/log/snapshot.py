@@ -18,6 +18,7 @@ from lazydelta.log.companion import FloorCompanion
 from lazydelta.log.parquet_part import DamagedCheckpointError
 from lazydelta.log.segment import LogSegment, find_segment
 from lazydelta.log.state import TableState, read_state
+from lazydelta.log.state_since import KnownState, reaches, read_state_since
 from lazydelta.protocol.schema import StructType, parse_schema
 from lazydelta.storage import IoSnapshot, Storage
 from lazydelta.telemetry import log_event
@@ -58,6 +59,21 @@ def open_snapshot(
     """Pin a version and learn its protocol and metadata; `companion` reads beside the log where it can."""
     on_hint = companion.hinted if companion is not None else lambda _: None
     segment = find_segment(storage, version, on_hint=on_hint)
+    return pin_snapshot(
+        storage, segment, parallelism=parallelism, use_compacted=use_compacted, companion=companion
+    )
+
+
+def pin_snapshot(
+    storage: Storage,
+    segment: LogSegment,
+    *,
+    parallelism: int,
+    use_compacted: bool = False,
+    companion: FloorCompanion | None = None,
+    since: KnownState | None = None,
+) -> Snapshot:
+    """The version of a segment that is listed already; `since` spares what an older version told."""
     damaged: frozenset[str] = frozenset()
     fallbacks: list[str] = []
     with closing(ReverseCommitReader(storage, parallelism)) as commits:
@@ -65,7 +81,10 @@ def open_snapshot(
             if companion is not None:
                 companion.pinned(segment)
             try:
-                state = _state_of(storage, segment, commits, companion, use_compacted=use_compacted)
+                if since is not None and reaches(since, segment):
+                    state = read_state_since(storage, segment, commits, since)
+                else:
+                    state = _state_of(storage, segment, commits, companion, use_compacted=use_compacted)
                 break
             except DamagedCheckpointError as damage:
                 assert segment.checkpoint is not None

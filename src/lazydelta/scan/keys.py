@@ -10,6 +10,7 @@ from functools import cached_property
 from hashlib import blake2b
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -26,6 +27,16 @@ _WORD_BYTES = 8
 # suffix. Only the filter rests on this: other names cost exact look-ups, never an answer.
 _WORD_OFFSETS = (24, 40)
 _MIX = np.uint64(0xFF51AFD7ED558CCD)
+
+
+class KeyDigests(msgspec.Struct, frozen=True, eq=False):
+    """Keys of which only what a `RemoveSet` needs is left."""
+
+    hashes: Hashes
+    digests: Digests
+
+    def __len__(self) -> int:
+        return len(self.digests)
 
 
 class FileKeys:

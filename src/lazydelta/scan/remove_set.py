@@ -19,7 +19,7 @@ import numpy as np
 from lazydelta import limits
 from lazydelta.errors import StorageError
 from lazydelta.log.file_rows import Mask
-from lazydelta.scan.keys import DIGEST, DIGEST_BYTES, Digests, FileKeys, Hashes
+from lazydelta.scan.keys import DIGEST, DIGEST_BYTES, Digests, FileKeys, Hashes, KeyDigests
 
 _RUN_KEYS_MIN = 4096
 _SMALL_FILTER_BYTES = 1 << 17
@@ -31,7 +31,7 @@ class RemoveSet:
     """A growing set of keys. Close it to delete what it moved to disk."""
 
     def __init__(self, memory_limit: int = limits.REMOVE_SET_BYTES) -> None:
-        self.size = 0  # keys put in; one put in twice may count twice
+        self._size = 0  # of those put in here
         self._memory_limit = memory_limit
         # Two filters: one that stays in the processor's cache while the set is small, one for later.
         self._filters = [_KeyFilter(_SMALL_FILTER_BYTES), _KeyFilter(memory_limit // 16)]
@@ -39,6 +39,12 @@ class RemoveSet:
         self._recent_size = 0
         self._runs: list[Digests] = []  # sorted, each at least twice as long as the next
         self._disk: _DiskSet | None = None
+        self._below: tuple[RemoveSet, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Keys put in; one put in twice may count twice."""
+        return self._size + sum(below.size for below in self._below)
 
     @property
     def is_on_disk(self) -> bool:
@@ -48,15 +54,19 @@ class RemoveSet:
     def holds(self, keys: FileKeys) -> Mask:
         """Which of these keys are in the set."""
         answer = np.zeros(len(keys), np.bool_)
-        if self.size == 0 or len(keys) == 0:
+        if len(keys) == 0:
             return answer
-        filter_ = self._filters[0 if self.size <= _SMALL_FILTER_KEYS else 1]
+        for below in self._below:
+            answer |= below.holds(keys)
+        if self._size == 0:
+            return answer
+        filter_ = self._filters[0 if self._size <= _SMALL_FILTER_KEYS else 1]
         candidates = np.flatnonzero(filter_.may_hold(keys.hashes))
         if len(candidates):
-            answer[candidates] = self._contains(keys.digests_at(candidates))
+            answer[candidates] |= self._contains(keys.digests_at(candidates))
         return answer
 
-    def remember(self, keys: FileKeys) -> None:
+    def remember(self, keys: FileKeys | KeyDigests) -> None:
         """Put these keys into the set."""
         if len(keys):
             for filter_ in self._filters:
@@ -65,16 +75,26 @@ class RemoveSet:
 
     def absorb(self, other: RemoveSet) -> None:
         """Put every key of another set, made with the same limit, into this one."""
-        if other.size == 0:
+        assert not other._below, "a set that rests on others is never absorbed"
+        if other._size == 0:
             return
         for mine, others in zip(self._filters, other._filters, strict=True):
             mine.absorb(others)
         for digests in other._contents():
             self._insert(digests)
 
+    def rest_on(self, other: RemoveSet) -> None:
+        """Hold every key of a settled set, too, without a copy; it is left as it is, and may be shared."""
+        self._below = (*self._below, other)
+
+    def settle(self) -> None:
+        """After this and without another `remember`, threads may ask side by side."""
+        self._settle()
+
     def close(self) -> None:
         """Forget the keys and delete the file."""
-        self.size = self._recent_size = 0
+        self._size = self._recent_size = 0
+        self._below = ()
         for filter_ in self._filters:
             filter_.clear()
         self._recent, self._runs = [], []
@@ -83,7 +103,7 @@ class RemoveSet:
             self._disk = None
 
     def _insert(self, digests: Digests) -> None:
-        self.size += len(digests)
+        self._size += len(digests)
         self._recent.append(digests)
         self._recent_size += len(digests)
         if self._recent_size >= _RUN_KEYS_MIN:

@@ -20,6 +20,7 @@ from lazydelta.scan.floor import Floor
 from lazydelta.scan.remove_set import RemoveSet
 from lazydelta.scan.run import Replay
 from lazydelta.scan.tail import shadow_tail, walk_tail
+from lazydelta.scan.tail_memory import shadow_known_tail, walk_known_tail
 from lazydelta.scan.tripwire import FeatureTripwire
 from lazydelta.telemetry import log_event
 
@@ -31,7 +32,7 @@ def reverse_files(replay: Replay) -> Batches:
     limit = replay.config.remove_set_memory_limit
     with closing(RemoveSet(limit)) as seen, closing(Floor(replay)) as floor:
         floor.start()
-        unread = yield from walk_tail(replay, replay.tail, seen, demand=replay.demand)
+        unread = yield from walk_known_tail(replay, seen, demand=replay.demand)
         if unread is None:
             yield from floor.rows(seen)
         else:
@@ -53,12 +54,19 @@ def tail_files(replay: Replay, seen: RemoveSet) -> Batches:
 
 def _canonical(replay: Replay, mask: RemoveSet, floor: Floor, *, newest: int) -> Batches:
     """The whole tail first, then forward, for versions up to `newest`; newer keys are in `mask` already."""
-    rest = [file for file in replay.tail if (file.parsed.until or file.version) <= newest]
-    shadow_tail(replay, rest, mask)
+    is_whole = newest == replay.segment.version
+    if is_whole:
+        shadow_known_tail(replay, mask)
+    else:
+        rest = [file for file in replay.tail if (file.parsed.until or file.version) <= newest]
+        shadow_tail(replay, rest, mask)
     yield from floor.rows(mask)
     with closing(RemoveSet(replay.config.remove_set_memory_limit)) as seen:
         again = msgspec.structs.replace(replay, tripwire=FeatureTripwire())  # watched once already
-        yield from walk_tail(again, replay.tail, seen, newest=newest, may_trip=False)
+        if is_whole:
+            yield from walk_known_tail(again, seen)
+        else:
+            yield from walk_tail(again, replay.tail, seen, newest=newest, may_trip=False)
 
 
 def _note_trip(replay: Replay) -> None:

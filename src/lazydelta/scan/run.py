@@ -6,9 +6,11 @@ import msgspec
 
 from lazydelta.log.checkpoint import RowRequest
 from lazydelta.log.commits import Demand, ReverseCommitReader, newest_first
+from lazydelta.log.file_rows import FILE_COLUMNS
 from lazydelta.log.segment import LogFile, LogSegment
 from lazydelta.scan.config import LazyScanConfig
 from lazydelta.scan.report import ScanTally
+from lazydelta.scan.table_memory import TableMemory
 from lazydelta.scan.tripwire import FeatureTripwire
 from lazydelta.sidecar.discover import SidecarAwareProvider
 from lazydelta.sidecar.reader import SidecarRequest
@@ -29,6 +31,13 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
     demand: Demand = lambda: None
     sidecar: SidecarAwareProvider | None = None  # where files at the checkpoint may be read cheaper
     sidecar_rows: SidecarRequest | None = None  # None: what is asked for is not in a sidecar
+    memory: TableMemory | None = None  # what earlier queries have left
+
+    @property
+    def tail_memory(self) -> TableMemory | None:
+        """The same for the tail: a strict scan must watch every commit itself."""
+        is_usual = not self.config.strict and set(self.rows.columns) <= set(FILE_COLUMNS)
+        return self.memory if is_usual else None
 
     @property
     def tail(self) -> list[LogFile]:

@@ -8,7 +8,7 @@ Spec: PROTOCOL.md, "Action Reconciliation".
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,7 @@ from lazydelta.scan.tail_slices import TailSlice, commit_slices
 
 # Yields live rows; returns the newest version it has not emitted when it tripped, else None.
 TailWalk = Generator[pa.RecordBatch, None, int | None]
+Record = Callable[[TailSlice, pa.RecordBatch], None]
 
 
 def walk_tail(
@@ -32,15 +33,21 @@ def walk_tail(
     newest: int | None = None,
     may_trip: bool = True,
     demand: Demand = lambda: None,
+    record: Record = lambda _part, _live: None,
 ) -> TailWalk:
-    """Live adds of these files, newest first; adds of versions above `newest` only shadow."""
+    """Live adds of these files, newest first; adds of versions above `newest` only shadow.
+
+    `record` is told of each slice and of its live rows, before any of them goes out.
+    """
     decider = _CommitDecider(replay, seen)
     for part in commit_slices(replay, files, demand=demand):
         replay.tally.commits.add(part.version)
         tripped = replay.tripwire.watch(_noteworthy(replay, part), part.version) and may_trip
         if tripped and part.is_first:
             return part.version
-        rows = _possible(replay, decider.live_rows(part))
+        live = decider.live_rows(part)
+        record(part, live)
+        rows = possible(replay, live)
         if rows.num_rows and (newest is None or part.version <= newest):
             yield rows
         if part.is_last and tripped:  # met inside a commit that is partly out: the fallback begins below it
@@ -55,7 +62,20 @@ def shadow_tail(replay: Replay, files: Sequence[LogFile], mask: RemoveSet) -> No
         replay.tally.commits.add(part.version)
         mask.remember(part.add_keys)
         mask.remember(part.remove_keys)
-        _note_set(replay, mask)
+        note_set(replay, mask)
+
+
+def possible(replay: Replay, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows that the predicate does not rule out; those of a checkpoint were judged as they were read."""
+    if replay.rows.keep_rows is None or rows.num_rows == 0:
+        return rows
+    return _only(rows, replay.rows.keep_rows(rows, None))
+
+
+def note_set(replay: Replay, removed: RemoveSet) -> None:
+    """Count the keys for explain."""
+    replay.tally.remove_set_peak = max(replay.tally.remove_set_peak, removed.size)
+    replay.tally.remove_set_on_disk |= removed.is_on_disk
 
 
 class _CommitDecider:
@@ -93,14 +113,7 @@ class _CommitDecider:
                 self._seen.absorb(staged)
                 staged.close()
             self._staged = []
-        _note_set(self._replay, self._seen)
-
-
-def _possible(replay: Replay, rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows that the predicate does not rule out; those of a checkpoint were judged as they were read."""
-    if replay.rows.keep_rows is None or rows.num_rows == 0:
-        return rows
-    return _only(rows, replay.rows.keep_rows(rows, None))
+        note_set(self._replay, self._seen)
 
 
 def _noteworthy(replay: Replay, part: TailSlice) -> Counter[str]:
@@ -128,8 +141,3 @@ def _first_of_each(part: TailSlice) -> Mask:
 
 def _only(rows: pa.RecordBatch, mask: Mask) -> pa.RecordBatch:
     return rows.filter(pa.array(mask))
-
-
-def _note_set(replay: Replay, removed: RemoveSet) -> None:
-    replay.tally.remove_set_peak = max(replay.tally.remove_set_peak, removed.size)
-    replay.tally.remove_set_on_disk |= removed.is_on_disk

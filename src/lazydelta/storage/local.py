@@ -184,7 +184,10 @@ def _listed(entry: os.DirEntry[str], after: str | None, shown: str) -> ObjectInf
     if not stat.S_ISREG(status.st_mode):
         return None
     return ObjectInfo(
-        name=shown + entry.name, size_bytes=status.st_size, modified_ms=status.st_mtime_ns // 1_000_000
+        name=shown + entry.name,
+        size_bytes=status.st_size,
+        modified_ms=status.st_mtime_ns // 1_000_000,
+        stamp=status.st_ino << 64 | status.st_ctime_ns,
     )
 
 

@@ -1,0 +1,136 @@
+"""The tail walked with what is known of it: new commits are read, the rest is a settled state.
+
+Contract: the same rows in the same order as `walk_tail` over the whole tail, and the same keys decided. What
+was walked is kept when the run ends, down to the last commit that was walked whole; a tail that would take
+more than a quarter of the cache is not. A strict scan watches every commit and so takes nothing from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from lazydelta.log.commits import Demand
+from lazydelta.log.segment import LogFile
+from lazydelta.scan.remove_set import RemoveSet
+from lazydelta.scan.run import Replay
+from lazydelta.scan.table_memory import TableMemory
+from lazydelta.scan.tail import TailWalk, note_set, possible, shadow_tail, walk_tail
+from lazydelta.scan.tail_slices import TailSlice
+from lazydelta.scan.tail_state import Decided, TailState, settled
+
+
+def walk_known_tail(replay: Replay, seen: RemoveSet, *, demand: Demand = lambda: None) -> TailWalk:
+    """Live adds of the whole tail, newest first; `seen` is left holding what it decides."""
+    memory = replay.tail_memory
+    if memory is None or not replay.segment.commits:
+        return (yield from walk_tail(replay, replay.tail, seen, demand=demand))
+    known = memory.tail(replay.segment, use_compacted=replay.config.use_log_compaction)
+    record = _TailRecord(replay, memory)
+    try:
+        if known is None:
+            yield from walk_tail(replay, replay.tail, seen, demand=demand, record=record.slice)
+        else:
+            newer = _commits_between(replay, known.version, replay.segment.version)
+            yield from walk_tail(replay, newer, seen, demand=demand, record=record.slice)
+            rows = record.known(known, seen)
+            _take(replay, known, seen)
+            if rows.num_rows and (rows := possible(replay, rows)).num_rows:
+                yield rows
+            older = _commits_between(replay, replay.segment.floor, known.below)
+            yield from walk_tail(replay, older, seen, demand=demand, record=record.slice)
+        record.whole()
+    finally:
+        record.keep()
+    return None
+
+
+def shadow_known_tail(replay: Replay, mask: RemoveSet) -> None:
+    """Put every key that the tail decides into the mask."""
+    known = None
+    if replay.tail_memory is not None:
+        known = replay.tail_memory.tail(replay.segment, use_compacted=replay.config.use_log_compaction)
+    if known is None:
+        shadow_tail(replay, replay.tail, mask)
+        return
+    shadow_tail(replay, _commits_between(replay, known.version, replay.segment.version), mask)
+    replay.tripwire.watch(known.others, known.version)
+    mask.rest_on(known.mask)
+    note_set(replay, mask)
+    shadow_tail(replay, _commits_between(replay, replay.segment.floor, known.below), mask)
+
+
+def _take(replay: Replay, known: TailState, seen: RemoveSet) -> None:
+    """Count and decide as a walk would have."""
+    replay.tripwire.watch(known.others, known.version)
+    replay.tally.skipped("newer action", known.shadowed)
+    seen.rest_on(known.mask)
+    note_set(replay, seen)
+
+
+def _commits_between(replay: Replay, after: int, until: int) -> Sequence[LogFile]:
+    """Commits after < v <= until, newest first."""
+    floor = replay.segment.floor
+    return replay.segment.commits[after - floor : until - floor][::-1]
+
+
+class _TailRecord:
+    """What a walk decides, kept for the next one."""
+
+    def __init__(self, replay: Replay, memory: TableMemory) -> None:
+        self._replay = replay
+        self._memory = memory
+        self._room = memory.budget_bytes // 4
+        self._pieces: list[Decided] = []  # of versions that are decided whole, newest first
+        self._pending: list[Decided] = []  # of the version under way
+        self._below = replay.segment.version
+        self._is_new = False  # whether anything was walked that was not known
+
+    def slice(self, part: TailSlice, live: pa.RecordBatch) -> None:
+        """A slice was decided."""
+        if part.is_first:
+            self._settle_at(part.version)
+        shadowed = part.adds.num_rows - live.num_rows
+        self._add(self._pending, Decided(live, (part.add_keys, part.remove_keys), part.others, shadowed))
+        self._is_new = True
+        if part.is_last and not part.is_compacted:
+            self._settle_at(part.version - 1)
+
+    def known(self, state: TailState, seen: RemoveSet) -> pa.RecordBatch:
+        """A settled state comes next; its rows that newer commits have not touched."""
+        self._settle_at(state.version)
+        dead = seen.holds(state.keys)
+        rows = state.rows.filter(pa.array(~dead)) if dead.any() else state.rows
+        gone = state.rows.num_rows - rows.num_rows
+        self._replay.tally.skipped("newer action", gone)
+        self._add(self._pieces, Decided(rows, (state.decided,), state.others, state.shadowed + gone))
+        self._below = state.below
+        return rows
+
+    def whole(self) -> None:
+        """The walk has come to its end."""
+        self._settle_at(self._replay.segment.floor)
+
+    def keep(self) -> None:
+        """Put what was walked into the cache."""
+        segment = self._replay.segment
+        if self._room >= 0 and self._is_new and self._pieces and self._below < segment.version:
+            state = settled(segment, segment.version, self._below, self._pieces)
+            flag = self._replay.config.use_log_compaction
+            self._memory.keep_tail(segment, state, use_compacted=flag)
+
+    def _settle_at(self, below: int) -> None:
+        self._pieces.extend(self._pending)
+        self._pending.clear()
+        self._below = min(self._below, below)
+
+    def _add(self, pieces: list[Decided], piece: Decided) -> None:
+        """Hold it, unless that is too much: then let go of all and hold nothing more."""
+        if self._room < 0:
+            return
+        self._room -= int(piece.rows.nbytes) + 64 * sum(len(keys) for keys in piece.keys)
+        pieces.append(piece)
+        if self._room < 0:
+            self._pieces.clear()
+            self._pending.clear()
