@@ -1,9 +1,9 @@
 """Sort more rows than fit in memory: sorted runs on disk, merged a slice at a time, never a row at a time.
 
 Why: a checkpoint lists files in any order, a sidecar lists them by time, and ten million rows are gigabytes.
-Contract: ascending, nulls first, strings by their bytes; memory stays within about `memory_bytes` however
-many rows come (a row alone may be larger). The runs are temporary files without a name, so that nothing
-leaves them behind: no error and no kill.
+Contract: sorted as sort_keys.py says, in either direction; memory stays within about `memory_bytes` however
+many rows come (a row alone may be larger). With `rows_max` rows that come behind so many others may be
+dropped. The runs are temporary files without a name, so that nothing leaves them behind: no error, no kill.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ import pyarrow as pa
 from lazydelta import limits
 from lazydelta.errors import StorageError
 from lazydelta.log.file_rows import Batches
-from lazydelta.sidecar.sorted_merge import cut, merge_sorted, sort_order
+from lazydelta.sidecar.sort_keys import sort_order
+from lazydelta.sidecar.sorted_merge import cut, merge_sorted
 
 _RUNS_MAX = 128  # of like length; with more they are merged to one longer run
 _BLOCKS_PER_MEMORY = 512  # a run is read back in blocks of this share of the memory
@@ -32,13 +33,23 @@ class ExternalSorter:
     """Takes batches in any order, gives them back sorted, once. A context manager."""
 
     def __init__(
-        self, schema: pa.Schema, keys: Sequence[str], memory_bytes: int, folder: str | None = None
+        self,
+        schema: pa.Schema,
+        keys: Sequence[str],
+        memory_bytes: int,
+        folder: str | None = None,
+        *,
+        descending: bool = False,
+        rows_max: int | None = None,
     ) -> None:
+        assert rows_max is None or rows_max > 0
         self.row_count = 0
         self._schema = schema
         self._keys = tuple(keys)
         self._memory_bytes = memory_bytes
         self._parent = folder
+        self._descending = descending
+        self._rows_max = rows_max
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_bytes = 0
         self._runs: list[list[IO[bytes]]] = []  # by length, the shortest first
@@ -64,7 +75,7 @@ class ExternalSorter:
         self._waiting.append(batch)
         self._waiting_bytes += batch.nbytes
         # Half: joining them for the sort needs them twice.
-        if self._waiting_bytes > self._memory_bytes // 2:
+        if self._waiting_bytes > self._memory_bytes // 2 and not self._shrunk():
             self._spill()
 
     def sorted_batches(self, batch_rows: int) -> Batches:
@@ -77,7 +88,7 @@ class ExternalSorter:
                     yield from cut(rows, batch_rows)
         elif self._waiting:
             rows, self._waiting = pa.concat_batches(self._waiting), []
-            yield from _taken(rows, sort_order(rows, self._keys), batch_rows)
+            yield from _taken(rows, self._order(rows), batch_rows)
 
     def close(self) -> None:
         """Forget the rows; what is on disk goes."""
@@ -86,13 +97,26 @@ class ExternalSorter:
             for run in self._runs.pop():
                 run.close()
 
+    def _order(self, rows: pa.RecordBatch) -> pa.UInt64Array:
+        order = sort_order(rows, self._keys, descending=self._descending)
+        return order if self._rows_max is None else order.slice(0, self._rows_max)
+
+    def _shrunk(self) -> bool:
+        """Drop waiting rows that more than `rows_max` others precede; whether that made enough room."""
+        if self._rows_max is None or sum(rows.num_rows for rows in self._waiting) <= self._rows_max:
+            return False
+        rows = pa.concat_batches(self._waiting)
+        rows = rows.take(self._order(rows))
+        self._waiting, self._waiting_bytes = [rows], rows.nbytes
+        return bool(self._waiting_bytes < self._memory_bytes // 4)
+
     def _spill(self) -> None:
         if not self._waiting:
             return
         rows = pa.concat_batches(self._waiting)
         self._waiting, self._waiting_bytes = [], 0
         block_rows = _rows_of(rows, self._memory_bytes // _BLOCKS_PER_MEMORY)
-        self._put(0, self._written(_taken(rows, sort_order(rows, self._keys), block_rows)))
+        self._put(0, self._written(_taken(rows, self._order(rows), block_rows)))
 
     def _put(self, length: int, run: IO[bytes]) -> None:
         """Keep a run; too many of one length become one of the next."""
@@ -111,7 +135,9 @@ class ExternalSorter:
 
     def _merged(self, runs: Sequence[IO[bytes]]) -> Batches:
         blocks = [_run_blocks(run) for run in runs]
-        return merge_sorted(blocks, self._keys, slice_bytes=self._memory_bytes // 4)
+        return merge_sorted(
+            blocks, self._keys, slice_bytes=self._memory_bytes // 4, descending=self._descending
+        )
 
     def _written(self, blocks: Iterable[pa.RecordBatch]) -> IO[bytes]:
         try:

@@ -23,7 +23,7 @@ from lazydelta.sidecar.damage import DamagedSidecarError
 from lazydelta.sidecar.folder import assemble, commit_manifest, read_manifest
 from lazydelta.sidecar.manifest import Manifest, encode_manifest
 from lazydelta.sidecar.names import manifest_name, new_build_id
-from lazydelta.sidecar.sorted_merge import sort_order
+from lazydelta.sidecar.sort_keys import sort_order
 from lazydelta.storage import ObjectNotFoundError, Storage
 from lazydelta.telemetry import log_event
 from lazydelta.upkeep.build_plan import BuildPlan, checkpoint_bytes, plan_build

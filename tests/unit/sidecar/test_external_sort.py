@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,8 @@ from hypothesis import strategies as st
 from lazydelta.errors import StorageError
 from lazydelta.sidecar import external_sort
 from lazydelta.sidecar.external_sort import ExternalSorter
-from lazydelta.sidecar.sorted_merge import merge_sorted, sort_order
+from lazydelta.sidecar.sort_keys import before_all, is_ascending, key_at, sort_order
+from lazydelta.sidecar.sorted_merge import merge_sorted
 
 _SCHEMA = pa.schema([("order", pa.float64()), ("path", pa.string()), ("rider", pa.int64())])
 _KEYS = ("order", "path")
@@ -48,11 +50,11 @@ def _rows(batches: list[pa.RecordBatch]) -> list[tuple[float | None, str, int]]:
     return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
-@given(st.lists(_ROWS, max_size=8), st.integers(0, 4000), st.integers(1, 7))
+@given(st.lists(_ROWS, max_size=8), st.integers(0, 4000), st.integers(1, 7), st.booleans())
 def test_sorting_gives_what_sorting_in_memory_gives(
-    pieces: list[list[tuple[float | None, str, int]]], memory_bytes: int, batch_rows: int
+    pieces: list[list[tuple[float | None, str, int]]], memory_bytes: int, batch_rows: int, descending: bool
 ) -> None:
-    with ExternalSorter(_SCHEMA, _KEYS, memory_bytes) as sorter:
+    with ExternalSorter(_SCHEMA, _KEYS, memory_bytes, descending=descending) as sorter:
         for piece in pieces:
             sorter.add(_batch(piece))
         batches = list(sorter.sorted_batches(batch_rows))
@@ -60,24 +62,57 @@ def test_sorting_gives_what_sorting_in_memory_gives(
     everything = [row for piece in pieces for row in piece]
     assert sorter.row_count == len(everything)
     assert all(0 < batch.num_rows <= batch_rows for batch in batches)
-    assert [_sort_key(row) for row in found] == sorted(map(_sort_key, everything))
+    assert [_sort_key(row) for row in found] == sorted(map(_sort_key, everything), reverse=descending)
     assert sorted(map(repr, found)) == sorted(map(repr, everything))
 
 
-@given(st.lists(_ROWS, max_size=6), st.integers(1, 5000), st.integers(1, 9))
+@given(st.lists(_ROWS, max_size=8), st.integers(0, 4000), st.integers(1, 12), st.booleans())
+def test_the_first_rows_are_right_where_only_so_many_are_kept(
+    pieces: list[list[tuple[float | None, str, int]]], memory_bytes: int, rows_max: int, descending: bool
+) -> None:
+    with ExternalSorter(_SCHEMA, _KEYS, memory_bytes, descending=descending, rows_max=rows_max) as sorter:
+        for piece in pieces:
+            sorter.add(_batch(piece))
+        found = _rows(list(sorter.sorted_batches(5)))
+    everything = sorted((_sort_key(row) for piece in pieces for row in piece), reverse=descending)
+    assert [_sort_key(row) for row in found][:rows_max] == everything[:rows_max]
+
+
+@given(_ROWS)
+def test_rows_are_called_sorted_exactly_where_sorting_changes_nothing(
+    rows: list[tuple[float | None, str, int]],
+) -> None:
+    batch = _batch(rows)
+    keys = [_sort_key(row) for row in rows]
+    assert is_ascending(batch, _KEYS) == (keys == sorted(keys))
+    assert is_ascending(batch.take(sort_order(batch, _KEYS)), _KEYS)
+
+
+@given(_ROWS, st.booleans())
+def test_keys_compare_as_rows_sort(rows: list[tuple[float | None, str, int]], descending: bool) -> None:
+    batch = _batch(rows)
+    in_order = batch.take(sort_order(batch, _KEYS, descending=descending))
+    keys = [key_at(in_order, at, _KEYS, descending=descending) for at in range(in_order.num_rows)]
+    assert all(left <= right and not right < left for left, right in pairwise(keys))
+    for key in keys:
+        assert before_all(key[:1], descending=descending) < key
+        assert before_all((), descending=descending) < key
+
+
+@given(st.lists(_ROWS, max_size=6), st.integers(1, 5000), st.integers(1, 9), st.booleans())
 def test_sorted_streams_merge_to_one_sorted_stream(
-    pieces: list[list[tuple[float | None, str, int]]], slice_bytes: int, block_rows: int
+    pieces: list[list[tuple[float | None, str, int]]], slice_bytes: int, block_rows: int, descending: bool
 ) -> None:
     sources = []
     for piece in pieces:
         rows = _batch(piece)
-        in_order = rows.take(sort_order(rows, _KEYS))
+        in_order = rows.take(sort_order(rows, _KEYS, descending=descending))
         sources.append(
             iter([in_order.slice(at, block_rows) for at in range(0, in_order.num_rows, block_rows)])
         )
-    found = _rows(list(merge_sorted(sources, _KEYS, slice_bytes=slice_bytes)))
+    found = _rows(list(merge_sorted(sources, _KEYS, slice_bytes=slice_bytes, descending=descending)))
     everything = [row for piece in pieces for row in piece]
-    assert [_sort_key(row) for row in found] == sorted(map(_sort_key, everything))
+    assert [_sort_key(row) for row in found] == sorted(map(_sort_key, everything), reverse=descending)
     assert sorted(map(repr, found)) == sorted(map(repr, everything))
 
 
