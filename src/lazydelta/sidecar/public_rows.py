@@ -15,13 +15,14 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from lazydelta.log.file_rows import DELETION_VECTOR_TYPE, FILE_COLUMNS, STATS_PARSED
+from lazydelta.log.file_rows import DELETION_VECTOR_TYPE, FILE_COLUMNS, RAW_PATH, STATS_PARSED
 from lazydelta.protocol.paths import canonical_paths
 from lazydelta.protocol.schema import arrow_type
 from lazydelta.protocol.statistics import StatsColumn
 from lazydelta.sidecar.column_paths import Path
 from lazydelta.sidecar.conform import widened
 from lazydelta.sidecar.layout import field_kind, field_path
+from lazydelta.sidecar.traversal import ORDER_VALUE, SortColumn
 
 _VECTOR_COLUMNS = ("dv.storageType", "dv.pathOrInlineDv", "dv.offset", "dv.sizeInBytes", "dv.cardinality")
 _KINDS = {"min": "minValues", "max": "maxValues", "null_count": "nullCount"}
@@ -33,6 +34,7 @@ class RowShape(msgspec.Struct, frozen=True, kw_only=True):
 
     columns: tuple[str, ...]  # public ones, without `stats`
     statistics: tuple[StatsColumn, ...] = ()
+    order: SortColumn | None = None  # whose values come along as `order_value`
 
 
 class PartColumns:
@@ -54,8 +56,12 @@ class PartColumns:
                 vectors = _deletion_vectors(rows)
                 if vectors is not None:
                     arrays[name] = vectors
+            elif name == RAW_PATH:
+                arrays[name] = rows.column("path")
             elif name != "path":
                 arrays[name] = _fixed_column(rows, name)
+        if self._shape.order is not None:
+            arrays[ORDER_VALUE] = self._order_values(rows, self._shape.order)
         if self._shape.statistics:
             arrays[STATS_PARSED] = self._statistics(rows)
         return pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
@@ -73,7 +79,17 @@ class PartColumns:
             names.extend(self._statistics_names(wanted).values())
         if self._shape.statistics:
             names.extend(("num_records", "tight_bounds"))
+        if self._shape.order is not None and (name := self._order_name(self._shape.order)) is not None:
+            names.append(name)
         return names
+
+    def _order_name(self, order: SortColumn) -> str | None:
+        return self._by_role.get(("partition" if order.is_partition else "min", order.path))
+
+    def _order_values(self, rows: pa.RecordBatch, order: SortColumn) -> pa.Array:
+        name, wanted = self._order_name(order), arrow_type(order.type)
+        values = None if name is None else widened(rows.column(name), wanted)
+        return pa.nulls(rows.num_rows, wanted) if values is None else values
 
     def _raw_partitions(self) -> dict[str, str]:
         """Physical name → the column that holds what the writer wrote."""

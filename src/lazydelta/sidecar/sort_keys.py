@@ -69,6 +69,11 @@ def sort_order(rows: pa.RecordBatch, keys: Sequence[str], *, descending: bool = 
     return pc.sort_indices(rows, sort_keys=[(key, *how) for key in keys])
 
 
+def backwards(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The same rows, the last one first."""
+    return rows.take(pa.array(np.arange(rows.num_rows - 1, -1, -1)))
+
+
 def is_ascending(rows: pa.RecordBatch, keys: Sequence[str]) -> bool:
     """Whether the rows are sorted already."""
     if rows.num_rows < 2:
