@@ -1,30 +1,45 @@
 """The files at the checkpoint's version that no newer commit touched: by the sidecar, else by the checkpoint.
 
-Contract: the same files whichever source serves, none twice. A sidecar that turns out damaged half way is
-left where it was: what went out before is masked, the rest comes from the checkpoint. A damaged checkpoint
-is left for an older one with the commits in between, as long as nothing of it went out.
+Contract: the same files whichever source serves, none twice. A sidecar of an older checkpoint serves with the
+commits in between where that is less to read. A sidecar that turns out damaged half way, or that the store
+does not give any more, is left where it was: what went out before is masked, the rest comes from the
+checkpoint. A damaged checkpoint is left for an older one with the commits in between, as long as nothing of
+it went out.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 
 import msgspec
 import pyarrow as pa
 
+from lazydelta.errors import CorruptLogError, LazyDeltaError, StorageError
 from lazydelta.log.checkpoint import CheckpointReader
 from lazydelta.log.file_rows import Batches, deletion_vectors
 from lazydelta.log.parquet_part import DamagedCheckpointError
-from lazydelta.log.segment import LogSegment
+from lazydelta.log.segment import LogFile, LogSegment
 from lazydelta.log.snapshot import segment_without
 from lazydelta.scan.keys import FileKeys
 from lazydelta.scan.remove_set import RemoveSet
 from lazydelta.scan.run import Replay
 from lazydelta.scan.tail import walk_tail
 from lazydelta.sidecar.damage import DamagedSidecarError
+from lazydelta.sidecar.older import bytes_through, checkpoint_bytes
 from lazydelta.sidecar.reader import SidecarReader
-from lazydelta.sidecar.reading import MetadataSource
+from lazydelta.sidecar.reading import Discovery, MetadataSource
 from lazydelta.telemetry import log_event
+
+
+class FloorChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """What the files at the checkpoint are read from, and why."""
+
+    source: MetadataSource | None  # None: the checkpoint
+    reason: str
+    commits: tuple[LogFile, ...] = ()  # between an older sidecar and the checkpoint, ascending
+    fallbacks: tuple[str, ...] = ()
 
 
 class Floor:
@@ -32,61 +47,126 @@ class Floor:
 
     def __init__(self, replay: Replay) -> None:
         self._replay = replay
-        self._sidecar: SidecarReader | None = None
+        self._looking: Future[tuple[FloorChoice, SidecarReader | None]] | None = None
+        self._pool: ThreadPoolExecutor | None = None
 
     def start(self) -> None:
-        """Begin to read, unless a limit may end the scan within the tail."""
-        if self._replay.config.limit is None:
-            self._find()
-        if self._sidecar is not None:
-            self._sidecar.start()
+        """Begin to look and to read, unless a limit may end the scan within the tail."""
+        if self._replay.config.limit is None and self._replay.segment.checkpoint is not None:
+            self._pool = ThreadPoolExecutor(1, thread_name_prefix="lazydelta-floor")
+            self._looking = self._pool.submit(self._looked, is_started=True)
 
     def rows(self, mask: RemoveSet) -> Batches:
         """The files that the mask does not hold."""
         replay = self._replay
         if replay.segment.checkpoint is None:
             return
-        self._find()
-        if self._sidecar is not None:
-            version = self._sidecar.source.version
+        choice, reader = self._found()
+        replay.tally.source_reason = choice.reason
+        replay.tally.fallbacks.extend(choice.fallbacks)
+        if reader is not None:
             try:
-                yield from _sidecar_rows(replay, self._sidecar, mask)
+                yield from _rows_between(replay, choice.commits, mask)
+                yield from _sidecar_rows(replay, reader, mask)
                 return  # noqa: TRY300 - an else would read as if the damage were the rule
-            except DamagedSidecarError as damage:
-                _note_fallback(replay, f"the sidecar of checkpoint {version} is damaged ({damage.what})")
+            except _SidecarLostError as lost:
+                _note_fallback(replay, str(lost))
         replay.tally.source = f"checkpoint {replay.segment.floor}"
         yield from _checkpoint_rows(replay, replay.segment, mask)
 
     def close(self) -> None:
         """Stop what is under way."""
-        if self._sidecar is not None:
-            self._sidecar.close()
+        if self._looking is not None and self._looking.exception() is None:
+            reader = self._looking.result()[1]
+            if reader is not None:
+                reader.close()
+        if self._pool is not None:
+            self._pool.shutdown(wait=True)
 
-    def _find(self) -> None:
-        if self._sidecar is None and self._replay.segment.checkpoint is not None:
-            source = _sidecar_of(self._replay)
-            self._sidecar = None if source is None else _reader(self._replay, source)
+    def _found(self) -> tuple[FloorChoice, SidecarReader | None]:
+        if self._looking is None:
+            self._looking = Future()
+            self._looking.set_result(self._looked(is_started=False))
+        return self._looking.result()
+
+    def _looked(self, *, is_started: bool) -> tuple[FloorChoice, SidecarReader | None]:
+        choice = choose_floor(self._replay)
+        if choice.source is None:
+            return choice, None
+        reader = _reader(self._replay, choice.source)
+        if is_started:
+            reader.start()
+        return choice, reader
 
 
-def _sidecar_of(replay: Replay) -> MetadataSource | None:
-    """The sidecar to read, if there is one that serves."""
+def choose_floor(replay: Replay) -> FloorChoice:
+    """The sidecar to read, if there is one that serves; asks the store where that is not known yet."""
     if replay.sidecar is None or not replay.sidecar.reading.is_enabled:
-        replay.tally.source_reason = "the sidecar is switched off"
-        return None
+        return FloorChoice(source=None, reason="the sidecar is switched off")
     if replay.sidecar_rows is None:
-        replay.tally.source_reason = "a sidecar has no statistics as JSON"
-        return None
-    found = replay.sidecar.discover()
-    replay.tally.source_reason = found.reason
-    replay.tally.fallbacks.extend(found.fallbacks)
-    return found.source
+        return FloorChoice(source=None, reason="a sidecar has no statistics as JSON")
+    known = replay.sidecar.by_manifest()
+    if known.source is None and _is_any_file_good(replay):
+        # The first rows of a checkpoint cost less than the search for a better source.
+        return FloorChoice(source=None, reason=known.reason, fallbacks=known.fallbacks)
+    found = replay.sidecar.discover(replay.storage)
+    if found.source is not None:
+        return _if_it_tells_all(replay, found)
+    if found.older is not None:
+        return _older_or_checkpoint(replay, found)
+    return FloorChoice(source=None, reason=found.reason, fallbacks=found.fallbacks)
+
+
+def _is_any_file_good(replay: Replay) -> bool:
+    assert replay.sidecar is not None
+    return (
+        replay.config.limit is not None
+        and replay.config.predicate is None
+        and replay.sidecar.reading.uses_manifest
+    )
+
+
+def _if_it_tells_all(replay: Replay, found: Discovery) -> FloorChoice:
+    """A plain sidecar may lack columns that this scan asks for."""
+    assert found.source is not None
+    assert replay.sidecar_rows is not None
+    lacking = sorted(found.source.lacks & set(replay.sidecar_rows.shape.columns))
+    if lacking:
+        reason = f"the sidecar of checkpoint {found.source.version} does not tell {lacking[0]}"
+        return FloorChoice(source=None, reason=reason, fallbacks=(*found.fallbacks, reason))
+    return FloorChoice(source=found.source, reason=found.reason, fallbacks=found.fallbacks)
+
+
+def _older_or_checkpoint(replay: Replay, found: Discovery) -> FloorChoice:
+    """Fewer bytes win: the older sidecar with the commits after it, or the checkpoint."""
+    older = found.older
+    assert older is not None
+    assert replay.sidecar_rows is not None
+    through = bytes_through(older, replay.sidecar_rows.predicate)
+    instead = checkpoint_bytes(replay.segment)
+    count = len(older.commits)
+    costs = (
+        f"the sidecar of checkpoint {older.source.version} and {count} commit{'' if count == 1 else 's'} "
+        f"after it take about {through:,} bytes, checkpoint {replay.segment.floor} {instead:,}"
+    )
+    if through < instead:
+        return FloorChoice(
+            source=older.source, reason=costs, commits=older.commits, fallbacks=found.fallbacks
+        )
+    fallback = f"the sidecar is older than checkpoint {replay.segment.floor}, and no cheaper: {costs}"
+    return FloorChoice(source=None, reason=costs, fallbacks=(*found.fallbacks, fallback))
 
 
 def _reader(replay: Replay, source: MetadataSource) -> SidecarReader:
     assert replay.sidecar is not None
     assert replay.sidecar_rows is not None
-    reading, memory = replay.sidecar.reading, replay.sidecar.memory
+    reading = replay.sidecar.reading
+    memory = replay.sidecar.memory if replay.memory is None else replay.memory
     return SidecarReader(replay.storage, source, replay.sidecar_rows, reading=reading, memory=memory)
+
+
+class _SidecarLostError(Exception):
+    """The sidecar cannot be read to its end; what went out of it is masked."""
 
 
 def _sidecar_rows(replay: Replay, reader: SidecarReader, mask: RemoveSet) -> Batches:
@@ -95,13 +175,33 @@ def _sidecar_rows(replay: Replay, reader: SidecarReader, mask: RemoveSet) -> Bat
     tally.parts_total = len(source.manifest.parts)
     try:
         yield from _masked(replay, reader.rows(), mask, reader)
-    except DamagedSidecarError:
-        # What went out must not come again: those rows are read once more and put into the mask.
-        for rows in reader.handed_out():
-            mask.remember(FileKeys(rows.column("path"), deletion_vectors(rows)))
-        raise
+    except (DamagedSidecarError, StorageError) as loss:
+        _mask_handed_out(reader, mask, loss)
+        state = "damaged" if isinstance(loss, DamagedSidecarError) else "out of reach"
+        raise _SidecarLostError(
+            f"the sidecar of checkpoint {source.version} is {state} ({loss.what})"
+        ) from loss
     finally:
         tally.parts_read = len(reader.parts_opened)
+
+
+def _mask_handed_out(reader: SidecarReader, mask: RemoveSet, loss: LazyDeltaError) -> None:
+    """What went out must not come again: those rows are read once more and put into the mask."""
+    try:
+        for rows in reader.handed_out():
+            mask.remember(FileKeys(rows.column("path"), deletion_vectors(rows)))
+    except (DamagedSidecarError, StorageError) as gone:
+        raise CorruptLogError(
+            f"the sidecar was lost while it was read ({loss.what}), after some of its files had gone out",
+            gone.where,
+            "run the scan again; delta.sidecar.enabled=false leaves the sidecar aside",
+        ) from gone
+
+
+def _rows_between(replay: Replay, commits: Sequence[LogFile], mask: RemoveSet) -> Batches:
+    """The adds of commits below the checkpoint that nothing newer touched, newest first."""
+    if commits:
+        yield from walk_tail(replay, list(reversed(commits)), mask, may_trip=False)
 
 
 def _checkpoint_rows(replay: Replay, segment: LogSegment, mask: RemoveSet) -> Batches:
@@ -120,13 +220,12 @@ def _checkpoint_rows(replay: Replay, segment: LogSegment, mask: RemoveSet) -> Ba
                 raise
             damaged = replay.damaged | {segment.checkpoint.name}
             older = segment_without(replay.storage, segment, damaged, damage)
-            reason = (
-                f"checkpoint {segment.floor} is damaged ({damage.what}); used {_floor_text(older)} instead"
+            _note_fallback(
+                replay,
+                f"checkpoint {segment.floor} is damaged ({damage.what}); used {_floor_text(older)} instead",
             )
-            replay.tally.fallbacks.append(reason)
-            log_event("fallback", table=replay.storage.root, reason=reason)
-    between = [file for file in reversed(older.commits) if file.version <= segment.floor]
-    yield from walk_tail(replay, between, mask, may_trip=False)
+    between = [file for file in older.commits if file.version <= segment.floor]
+    yield from _rows_between(replay, between, mask)
     deeper = msgspec.structs.replace(replay, damaged=damaged)
     yield from _checkpoint_rows(deeper, older, mask)
 

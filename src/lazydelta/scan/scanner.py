@@ -69,7 +69,7 @@ class FileScan:
             config,
             self.predicate,
             snapshot.state.checksum,
-            has_sidecar=lambda: self.sidecar is not None and self.sidecar.discover().source is not None,
+            has_sidecar=lambda: self.sidecar is not None and self.sidecar.by_manifest().source is not None,
         )
         tally.strategy, tally.reason = strategy.value, reason
         tally.fallbacks.extend(snapshot.fallbacks)

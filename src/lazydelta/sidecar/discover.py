@@ -1,30 +1,39 @@
 """The best source of the files at a checkpoint's version: its sidecar, where one is there and proves itself.
 
 Tiers: the manifest, fetched by its exact name beside the listing that pins the version; the footers of one
-complete build; a plain `vN.parquet`; else the checkpoint.
-Contract: no extra round trip where there is a manifest. Nothing here is ever an error to the user: what is
-missing is passed over, what is there but torn, stale or of another log is passed over and told as a fallback.
+complete build; a plain `vN.parquet`; else the checkpoint, or the sidecar of an older one (`search`).
+Contract: no extra round trip where there is a manifest; where there is none nothing more is asked for until a
+scan wants the files at the checkpoint. Nothing here is ever an error to the user: what is missing is passed
+over, what is there but torn, stale or of another log is passed over and told as a fallback, logged once.
 """
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, suppress
+from functools import partial
+
+import msgspec
 
 from lazydelta import limits
-from lazydelta.errors import LazyDeltaError
+from lazydelta.errors import LazyDeltaError, StorageError
+from lazydelta.log.checkpoint import CheckpointReader
 from lazydelta.log.companion import FloorState
 from lazydelta.log.segment import LogSegment
+from lazydelta.protocol.actions import Metadata
 from lazydelta.sidecar.binding import mismatch
-from lazydelta.sidecar.damage import DamagedSidecarError
 from lazydelta.sidecar.folder import read_manifest
 from lazydelta.sidecar.manifest import Manifest, Part
 from lazydelta.sidecar.memory import SidecarMemory
 from lazydelta.sidecar.part_reader import PartReader
 from lazydelta.sidecar.reading import NOTHING, Discovery, MetadataSource, MetadataTier, SidecarReading
+from lazydelta.sidecar.search import SidecarSearch
 from lazydelta.storage import ObjectNotFoundError, Storage
 from lazydelta.telemetry import log_event
 
-_WORKERS = 4
+_WORKERS = 4  # manifests by the hint and by the listing, the judgement, the footers
 
 
 class SidecarAwareProvider:
@@ -36,7 +45,11 @@ class SidecarAwareProvider:
         self._storage = storage
         self._manifests: dict[int, Future[Manifest]] = {}
         self._segment: LogSegment | None = None
-        self._found: Future[Discovery] | None = None
+        self._by_manifest: Future[Discovery] | None = None
+        self._footers: Future[None] | None = None
+        self._table_id: str | None = None  # at the pinned version
+        self._found: Discovery | None = None
+        self._looking = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
 
     def hinted(self, version: int) -> None:
@@ -47,69 +60,119 @@ class SidecarAwareProvider:
     def pinned(self, segment: LogSegment) -> None:
         """Judge the sidecar of the segment's checkpoint while the state is read."""
         self._segment = segment
-        if not self.reading.is_enabled or segment.checkpoint is None:
-            self._found = None
-        else:
-            self._manifest_of(segment.floor)
-            self._found = self._workers().submit(self._discovered, segment)
+        self._by_manifest = self._footers = self._found = None
+        if self.reading.is_enabled and self.reading.uses_manifest and segment.checkpoint is not None:
+            manifest = self._manifest_of(segment.floor)
+            self._by_manifest = self._workers().submit(self._judged, self._storage, segment, manifest.result)
+            self._footers = self._workers().submit(self._read_newest_footers, manifest)
         self._close_workers()
 
     def state(self) -> FloorState | None:
         """Protocol and metadata by the manifest, once it is proven to belong to the log."""
-        source = self.discover().source
-        if source is None or source.tier is not MetadataTier.MANIFEST:
+        source = self.by_manifest().source
+        if source is None:
             return None
         manifest = source.manifest
         told = f"sidecar {manifest.version}"
         return FloorState(protocol=manifest.protocol, metadata=manifest.metadata, source=told)
 
-    def discover(self) -> Discovery:
-        """What the files at the pinned checkpoint are best read from."""
-        return NOTHING if self._found is None else self._found.result()
+    def opened(self, metadata: Metadata) -> None:
+        """The metadata at the pinned version is known: its id is one more thing to agree with."""
+        self._table_id = metadata.id
 
-    def _discovered(self, segment: LogSegment) -> Discovery:
+    def by_manifest(self) -> Discovery:
+        """What the manifest of the pinned checkpoint is good for; asks for nothing that is not under way."""
+        return NOTHING if self._by_manifest is None else self._by_manifest.result()
+
+    def discover(self, storage: Storage | None = None) -> Discovery:
+        """What the files at the pinned checkpoint are best read from, asked for through `storage`.
+
+        The first call may list folders and read footers; later ones know, unless the store had failed.
+        """
+        with self._looking:
+            if self._found is None or not self._found.is_lasting:
+                self._found = self._discovered(storage or self._storage)
+            return self._found
+
+    def _discovered(self, storage: Storage) -> Discovery:
+        segment = self._segment
+        if not self.reading.is_enabled or segment is None or segment.checkpoint is None:
+            return NOTHING
+        found = self.by_manifest()
+        if not found.is_lasting:
+            read = partial(read_manifest, storage, self.reading.folder, segment.floor)
+            found = self._judged(storage, segment, read)
+        found = self._of_same_table(storage, segment, found)
+        if found.source is not None:
+            if self._footers is not None:
+                self._footers.result()
+            return found
+        below = SidecarSearch(storage, segment, self.reading, self.memory).run()
+        for reason in below.fallbacks:
+            log_event("fallback", table=storage.root, reason=reason)
+        has_news = below.source is not None or below.fallbacks
+        return msgspec.structs.replace(
+            below,
+            reason=below.reason if has_news else found.reason,
+            fallbacks=(*found.fallbacks, *below.fallbacks),
+            is_lasting=found.is_lasting and below.is_lasting,
+        )
+
+    def _judged(self, storage: Storage, segment: LogSegment, read: Callable[[], Manifest]) -> Discovery:
         assert segment.checkpoint is not None
         version = segment.floor
         try:
-            manifest = self._manifest_of(version).result()
+            manifest = read()
             reason = mismatch(
-                self._storage,
+                storage,
                 manifest,
                 checkpoint=segment.checkpoint,
                 commit=segment.checkpoint_commit,
                 crc=next((crc for crc in segment.crcs if crc.version == version), None),
+                table_id=manifest.metadata.id,
             )
         except ObjectNotFoundError:
             return NOTHING
         except LazyDeltaError as trouble:
-            return self._fallback(f"the sidecar of checkpoint {version} cannot be used: {trouble.what}")
+            told = f"the sidecar of checkpoint {version} cannot be used: {trouble.what}"
+            return self._fallback(told, is_lasting=not isinstance(trouble, StorageError))
         if reason is not None:
             return self._fallback(f"the sidecar of checkpoint {version} is of another log: {reason}")
-        self._read_newest_footers(manifest)
         source = MetadataSource(tier=MetadataTier.MANIFEST, folder=self.reading.folder, manifest=manifest)
         return Discovery(source=source, reason=f"checkpoint {version} has a sidecar")
 
-    def _fallback(self, reason: str) -> Discovery:
-        log_event("fallback", table=self._storage.root, reason=reason)
-        return Discovery(source=None, reason=reason, fallbacks=(reason,))
+    def _of_same_table(self, storage: Storage, segment: LogSegment, found: Discovery) -> Discovery:
+        """The table's id may have changed since the checkpoint; whether it has, the checkpoint tells."""
+        if found.source is None or self._table_id in (None, found.source.manifest.table_id):
+            return found
+        assert segment.checkpoint is not None
+        told = f"the sidecar of checkpoint {segment.floor} is of the table {found.source.manifest.table_id}"
+        try:
+            with closing(CheckpointReader(storage, segment.checkpoint)) as checkpoint:
+                metadata = checkpoint.state()[1]
+        except LazyDeltaError as trouble:
+            return self._fallback(f"{told}, perhaps not this one: {trouble.what}")
+        if metadata is not None and metadata.id == found.source.manifest.table_id:
+            return found
+        return self._fallback(f"{told}, not of this one")
 
-    def _read_newest_footers(self, manifest: Manifest) -> None:
+    def _fallback(self, reason: str, *, is_lasting: bool = True) -> Discovery:
+        log_event("fallback", table=self._storage.root, reason=reason)
+        return Discovery(source=None, reason=reason, fallbacks=(reason,), is_lasting=is_lasting)
+
+    def _read_newest_footers(self, pending: Future[Manifest]) -> None:
         """Most queries ask for the newest period: the footers they need come while the state is read."""
-        parts = _newest_parts(manifest)
-        room = limits.SIDECAR_FOOTERS_AHEAD_BYTES
-        for part in parts:
-            room -= part.footer_bytes
-            if room < 0:
-                return
-            reader = PartReader(self._storage, self.reading.folder, part)
-            try:
-                footer = reader.metadata
-            except (DamagedSidecarError, LazyDeltaError):
-                return  # who needs the part will meet it, and say so
-            finally:
-                reader.close()
-            name = f"{self.reading.folder}/{part.file}"
-            self.memory.keep_footer(name, footer, part.footer_bytes, is_ahead=True)
+        with suppress(LazyDeltaError):  # who needs a manifest or a part will meet its damage, and say so
+            parts = _newest_parts(pending.result())
+            if parts:
+                with ThreadPoolExecutor(len(parts), thread_name_prefix="lazydelta-discover") as pool:
+                    list(pool.map(self._read_footer, parts))
+
+    def _read_footer(self, part: Part) -> None:
+        with closing(PartReader(self._storage, self.reading.folder, part)) as reader:
+            footer = reader.metadata
+        name = f"{self.reading.folder}/{part.file}"
+        self.memory.keep_footer(name, footer, part.footer_bytes, is_ahead=True)
 
     def _manifest_of(self, version: int) -> Future[Manifest]:
         if version not in self._manifests:
@@ -130,10 +193,18 @@ class SidecarAwareProvider:
             self._pool = None
 
 
-def _newest_parts(manifest: Manifest) -> list[Part]:
-    """The parts that reach to the newest period, the smallest first."""
+def _newest_parts(manifest: Manifest) -> Sequence[Part]:
+    """The parts that reach to the newest period, the smallest first, as far as their footers have room."""
     newest = max((part.order_max for part in manifest.parts if part.order_max is not None), default=None)
-    return sorted(
+    reaching = sorted(
         (part for part in manifest.parts if newest is not None and part.order_max == newest),
         key=lambda part: part.footer_bytes,
     )
+    room = limits.SIDECAR_FOOTERS_AHEAD_BYTES
+    found = []
+    for part in reaching:
+        room -= part.footer_bytes
+        if room < 0:
+            break
+        found.append(part)
+    return found

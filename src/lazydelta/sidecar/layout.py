@@ -46,6 +46,7 @@ _LAST = [
     pa.field("clustering_provider", pa.string()),
     pa.field("tags", _TAGS_TYPE),
 ]
+FIXED_FIELDS = (*_FIRST, *_COUNTS, *_LAST)
 # Fixed columns that no filter compares: their Parquet statistics would only fatten the footer.
 UNCOMPARED_COLUMNS = frozenset(
     {"modification_time", "tight_bounds", "tags", *(field.name for field in _LAST)}
@@ -135,7 +136,7 @@ def layout_of(
     wanted = [path for path in dict.fromkeys(stats_paths) if path in leaves and path not in partition_paths]
     if order is not None and order not in partition_paths and order not in wanted:
         wanted.insert(0, order)
-    names = {field.name.lower() for field in (*_FIRST, *_COUNTS, *_LAST)}
+    names = {field.name.lower() for field in FIXED_FIELDS}
     partition_columns = tuple(_partition_column(field, names) for field in partitions)
     statistics = tuple(_statistics_column(path, leaves[path], names) for path in wanted)
     fields = [

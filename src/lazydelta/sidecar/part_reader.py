@@ -19,6 +19,7 @@ from lazydelta import limits
 from lazydelta.log.file_rows import Batches
 from lazydelta.log.prefetch import prefetch
 from lazydelta.sidecar.damage import damaged
+from lazydelta.sidecar.foreign_part import all_may_be_nan, roles_of
 from lazydelta.sidecar.manifest import FORMAT, Part
 from lazydelta.sidecar.memory import SidecarMemory
 from lazydelta.sidecar.part_encoding import NAN_KEY
@@ -49,6 +50,7 @@ class PartReader:
             footer_bytes=part.footer_bytes,
             footer_crc32=part.footer_crc32,
             memory=memory,
+            roles=roles_of(part),
         )
         self._stats = (
             None
@@ -86,7 +88,7 @@ class PartReader:
     def facts(self) -> PartFacts:
         """What the part says of itself."""
         if self._facts is None:
-            self._facts = _facts_of(self._index)
+            self._facts = facts_of(self._index)
         return self._facts
 
     @property
@@ -99,7 +101,9 @@ class PartReader:
 
     @property
     def nan_counts(self) -> dict[str, list[int]]:
-        """NaNs per row group of the columns that have any."""
+        """NaNs per row group of the columns that have any, or may have."""
+        if roles_of(self.part) is not None:
+            return dict(all_may_be_nan(self.metadata, self.schema))
         with self._index.damage_named():
             raw = self._index.keys.get(NAN_KEY, b"{}")
             return msgspec.json.decode(raw, type=dict[str, list[int]])
@@ -198,12 +202,13 @@ def read_facts(storage: Storage, name: str, size_bytes: int) -> PartFacts:
     """The facts of a part's file (`name` below the table's root) without a manifest."""
     tier = TierFile(storage, name, size_bytes)
     try:
-        return _facts_of(tier)
+        return facts_of(tier)
     finally:
         tier.close()
 
 
-def _facts_of(tier: TierFile) -> PartFacts:
+def facts_of(tier: TierFile) -> PartFacts:
+    """What an opened file of a part says of itself."""
     with tier.damage_named():
         raw = tier.keys.get(FACTS_KEY)
         if raw is None:

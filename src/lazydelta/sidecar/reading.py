@@ -7,6 +7,7 @@ from enum import StrEnum
 import msgspec
 
 from lazydelta import limits
+from lazydelta.log.segment import LogFile
 from lazydelta.sidecar.manifest import Manifest
 from lazydelta.sidecar.names import LAZY_FOLDER
 
@@ -37,11 +38,24 @@ class MetadataSource(msgspec.Struct, frozen=True, kw_only=True):
     tier: MetadataTier
     folder: str  # that the parts lie in
     manifest: Manifest
+    lacks: frozenset[str] = frozenset()  # columns of files that it cannot tell and the log may have
 
     @property
     def version(self) -> int:
         """Of the checkpoint it stands for."""
         return self.manifest.version
+
+
+class OlderSidecar(msgspec.Struct, frozen=True, kw_only=True):
+    """The sidecar of an earlier checkpoint: with the commits in between it tells the same files."""
+
+    source: MetadataSource
+    commits: tuple[LogFile, ...]  # after its version, up to the checkpoint's; ascending, none missing
+
+    @property
+    def commit_bytes(self) -> int:
+        """The size of the commits in between."""
+        return sum(file.info.size_bytes for file in self.commits)
 
 
 class Discovery(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,6 +64,8 @@ class Discovery(msgspec.Struct, frozen=True, kw_only=True):
     source: MetadataSource | None
     reason: str  # why this source, or why none
     fallbacks: tuple[str, ...] = ()  # what was there but could not be used, each once
+    older: OlderSidecar | None = None  # where there is no source: what may be cheaper than the checkpoint
+    is_lasting: bool = True  # False where the store failed: the next one to ask may fare better
 
 
 NOTHING = Discovery(source=None, reason="no sidecar")

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from lazydelta import limits
 from lazydelta.log.file_rows import Batches
 from lazydelta.sidecar.damage import damaged
+from lazydelta.sidecar.foreign_part import foreign_schema, lacking_column
 from lazydelta.sidecar.memory import SidecarMemory
 from lazydelta.sidecar.part_encoding import described_schema
 from lazydelta.storage import ObjectNotFoundError, ObjectTooShortError, RangedFile, Storage
@@ -40,6 +41,7 @@ class TierFile:
         footer_bytes: int = 0,
         footer_crc32: int | None = None,
         memory: SidecarMemory | None = None,
+        roles: tuple[tuple[str, ...], ...] | None = None,
     ) -> None:
         self.name = name
         self.where = f"{storage.root}/{name}"
@@ -48,6 +50,7 @@ class TierFile:
         self._footer_bytes = footer_bytes
         self._footer_crc32 = footer_crc32
         self._memory = memory
+        self._roles = roles  # of the columns, where the file itself does not tell them
         self._file: RangedFile | None = None
         self._metadata: pq.FileMetaData | None = None
         self._schema: pa.Schema | None = None
@@ -71,7 +74,11 @@ class TierFile:
         """The columns, each with its role and path."""
         if self._schema is None:
             with self.damage_named():
-                self._schema = described_schema(self.metadata.schema.to_arrow_schema(), self.keys)
+                found = self.metadata.schema.to_arrow_schema()
+                if self._roles is None:
+                    self._schema = described_schema(found, self.keys)
+                else:
+                    self._schema = foreign_schema(found, self._roles)
         return self._schema
 
     def batches(self, columns: Sequence[str], row_groups: Sequence[int], batch_rows: int) -> Batches:
@@ -148,9 +155,9 @@ class TierFile:
         while True:
             with self.damage_named():
                 batch = next(stream, None)
-            if batch is None:
-                return
-            arrays = [_as(batch.column(field.name), field.type) for field in schema]
+                if batch is None:
+                    return
+                arrays = [_column(batch, field) for field in schema]
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def _bunches(self, row_groups: Sequence[int], columns: set[str]) -> Iterator[list[_Chunks]]:
@@ -183,6 +190,12 @@ class TierFile:
             if path.endswith(suffix) and path not in self.schema.names:
                 return path.removesuffix(suffix)
         return path
+
+
+def _column(batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
+    if field.name not in batch.schema.names:
+        return lacking_column(field, batch.num_rows)
+    return _as(batch.column(field.name), field.type)
 
 
 def _as(column: pa.Array, wanted: pa.DataType) -> pa.Array:
