@@ -1,5 +1,5 @@
 # Demos and benchmarks. Tables and the readers' environments are kept in the cache.
-.PHONY: demo demo-log bench bench-full bench-sidecar bench-sidecar-full
+.PHONY: demo demo-log bench bench-full bench-sidecar bench-sidecar-full ladder ladder-full
 
 demo: java venv ## Telemetry ingested on local Spark, its layout, scans and checks.
 	$(BIN)/python -m bench.demo
@@ -18,3 +18,9 @@ bench-sidecar: java venv ## Sidecars by both feeders and over a table that grows
 
 bench-sidecar-full: java venv ## The same with a million files and a hundred checkpoints.
 	$(BIN)/python -m bench.sidecars --full
+
+ladder: java venv ## The ladder from L0 to L8 on a million files: about half an hour.
+	$(BIN)/python -m bench.ladder
+
+ladder-full: java venv ## The same on ten million files, every promise judged; writes docs/ladder.md.
+	$(BIN)/python -m bench.ladder --full

@@ -1,5 +1,5 @@
 // Delta kernel (Java): live files through getScanFiles, measured inside its own JVM.
-// Arguments: table folder, query (hundred, all, predicate). Prints one JSON line, as measure.py does.
+// Arguments: table folder, query (hundred, all, predicate, hour). Prints one JSON line, as measure.py does.
 
 import io.delta.kernel.Scan;
 import io.delta.kernel.ScanBuilder;
@@ -54,6 +54,11 @@ public class KernelReader {
     ScanBuilder builder = snapshot.getScanBuilder();
     if (query.equals("predicate")) {
       builder = builder.withFilter(new Predicate("<", new Column("value"), Literal.ofDouble(100.05)));
+    }
+    if (query.equals("hour")) {
+      builder =
+          builder.withFilter(
+              new Predicate(">=", new Column("_event_hour"), Literal.ofString("2026020923")));
     }
     Scan scan = builder.build();
     long files = 0;

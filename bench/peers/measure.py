@@ -17,6 +17,8 @@ MARKS = {1: "first_s", 100: "hundred_s", 1_000: "thousand_s"}
 # The predicate every reader is asked. Not `>`: a file may hold NaN, which is greater than its maximum.
 LOW_VALUE = 100.05
 LOW_PREDICATE = f"value < {LOW_VALUE}"
+# The last hour of the ladder's tables.
+HOUR_PREDICATE = "_event_hour >= '2026020923'"
 
 
 class Measurement:
@@ -29,7 +31,7 @@ class Measurement:
         """Begin: forget the peak so far."""
         gc.collect()
         Path("/proc/self/clear_refs").write_text("5")
-        self._base_kb = _status_kb("VmRSS")
+        self._base_kb = status_kb("VmRSS")
         self._cpu = time.process_time()
         self._clock = time.perf_counter()
 
@@ -47,14 +49,14 @@ class Measurement:
         """End: `files` is what the reader counted, None where its interface cannot tell."""
         self._facts["all_s"] = self.elapsed() if complete else None
         self._facts["cpu_s"] = time.process_time() - self._cpu
-        self._facts["peak_mb"] = (_status_kb("VmHWM") - self._base_kb) / 1024
+        self._facts["peak_mb"] = (status_kb("VmHWM") - self._base_kb) / 1024
         print(json.dumps(self._facts | {"files": files} | more), flush=True)
 
 
 def arguments() -> tuple[str, str]:
     """Table folder and query."""
     if len(sys.argv) != 3:
-        sys.exit(f"usage: {sys.argv[0]} TABLE hundred|all|predicate")
+        sys.exit(f"usage: {sys.argv[0]} TABLE hundred|all|predicate|hour")
     return sys.argv[1], sys.argv[2]
 
 
@@ -63,7 +65,8 @@ def cannot(reader: str, query: str, why: str) -> None:
     print(json.dumps({"reader": reader, "query": query, "cannot": why}), flush=True)
 
 
-def _status_kb(field: str) -> int:
+def status_kb(field: str) -> int:
+    """A figure of this process by its name in `/proc`, as `VmRSS`."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(field + ":"):
             return int(line.split()[1])
