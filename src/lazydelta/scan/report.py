@@ -25,6 +25,8 @@ class ScanReport(msgspec.Struct, frozen=True, kw_only=True):
     state_source: str
     commits_total: int
     commits_read: int
+    commits_by_delta: int  # told by delta files of the sidecar instead
+    delta_files: int
     source: str  # of the files at the checkpoint
     source_reason: str
     parts_read: int  # of a sidecar
@@ -58,7 +60,11 @@ class ScanReport(msgspec.Struct, frozen=True, kw_only=True):
             yield "predicate", self.predicate
         if self.limit is not None:
             yield "limit", f"{self.limit:,} file{'' if self.limit == 1 else 's'}"
-        yield "log", f"{floor}, then {self.commits_read:,} of {self.commits_total:,} commits read"
+        by_delta = ""
+        if self.delta_files:
+            files = f"{self.delta_files:,} delta file{'' if self.delta_files == 1 else 's'}"
+            by_delta = f", {self.commits_by_delta:,} by {files}"
+        yield "log", f"{floor}, then {self.commits_read:,} of {self.commits_total:,} commits read{by_delta}"
         yield "protocol from", self.state_source
         reason = f": {self.source_reason}" if self.source_reason else ""
         yield "files below from", f"{self.source}{reason}"
@@ -92,6 +98,8 @@ class ScanTally(msgspec.Struct, kw_only=True):
     strategy: str = ""
     reason: str = ""
     commits: set[int] = msgspec.field(default_factory=set)  # read so far, each counted once
+    commits_by_delta: set[int] = msgspec.field(default_factory=set)  # told by these files instead
+    delta_files: set[str] = msgspec.field(default_factory=set)
     source: str = "none"  # nothing below the tail was needed
     source_reason: str = ""
     parts_read: int = 0

@@ -28,6 +28,7 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
     config: LazyScanConfig
     tally: ScanTally
     tripwire: FeatureTripwire
+    table_id: str | None = None  # of the metadata in force, where known
     demand: Demand = lambda: None
     sidecar: SidecarAwareProvider | None = None  # where files at the checkpoint may be read cheaper
     sidecar_rows: SidecarRequest | None = None  # None: what is asked for is not in a sidecar

@@ -16,9 +16,10 @@ import pyarrow as pa
 from lazydelta.log.commits import Demand
 from lazydelta.log.file_rows import Mask
 from lazydelta.log.segment import LogFile
+from lazydelta.scan.delta_slices import tail_slices
 from lazydelta.scan.remove_set import RemoveSet
 from lazydelta.scan.run import Replay
-from lazydelta.scan.tail_slices import TailSlice, commit_slices
+from lazydelta.scan.tail_slices import TailSlice
 
 # Yields live rows; returns the newest version it has not emitted when it tripped, else None.
 TailWalk = Generator[pa.RecordBatch, None, int | None]
@@ -40,8 +41,7 @@ def walk_tail(
     `record` is told of each slice and of its live rows, before any of them goes out.
     """
     decider = _CommitDecider(replay, seen)
-    for part in commit_slices(replay, files, demand=demand):
-        replay.tally.commits.add(part.version)
+    for part in tail_slices(replay, files, demand=demand):
         tripped = replay.tripwire.watch(_noteworthy(replay, part), part.version) and may_trip
         if tripped and part.is_first:
             return part.version
@@ -57,9 +57,8 @@ def walk_tail(
 
 def shadow_tail(replay: Replay, files: Sequence[LogFile], mask: RemoveSet) -> None:
     """Put every key that these files decide into the mask; their bytes are kept for a walk after it."""
-    for part in commit_slices(replay, files, keep=True):
+    for part in tail_slices(replay, files, keep=True):
         replay.tripwire.watch(part.others, part.version)
-        replay.tally.commits.add(part.version)
         mask.remember(part.add_keys)
         mask.remember(part.remove_keys)
         note_set(replay, mask)

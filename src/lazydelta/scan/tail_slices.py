@@ -41,6 +41,7 @@ class TailSlice(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     removes: pa.RecordBatch
     remove_lines: Lines
     others: Counter[str]  # actions that are neither, by their name in the log
+    has_all_columns: bool = True  # False: the adds tell no more than the scan asked for
 
     @cached_property
     def add_keys(self) -> FileKeys:
@@ -65,6 +66,7 @@ def commit_slices(
     """The slices of these files of the log, in the order given; `keep` holds their bytes for another time."""
     columns = slice_columns(replay)
     for part in replay.commits.slices(files, demand=demand, keep=keep):
+        replay.tally.commits.add(part.version)
         yield slice_of(part, columns, replay.storage.root)
 
 

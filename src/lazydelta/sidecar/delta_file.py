@@ -4,7 +4,7 @@ Why: a tail of hundreds of small commits costs hundreds of requests; one file of
 Contract: `vC_V.delta.parquet` holds every add, remove, protocol and metaData of the commits after `after` up
 to `until`, ascending, in the order of the lines; other actions are counted. Adds and removes have a part's
 columns (of a remove only path, deletion vector and, where the log has them, partition values). The file is
-bound to `V.json` as a manifest is to `N.json`.
+bound to `V.json` as a manifest is to `N.json`; its footer is sealed (sidecar/footer_seal.py).
 """
 
 from __future__ import annotations
@@ -14,17 +14,20 @@ from collections.abc import Iterable, Sequence
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from lazydelta import limits
 from lazydelta.log.file_rows import RAW_PATH, Batches, rows_from_adds
 from lazydelta.protocol.actions import ActionLine, Add, Metadata, Protocol, Remove
 from lazydelta.sidecar.config import SidecarConfig
 from lazydelta.sidecar.damage import damaged
+from lazydelta.sidecar.footer_seal import sealed
 from lazydelta.sidecar.layout import SidecarLayout, free_name
 from lazydelta.sidecar.manifest import FORMAT, BoundFile
+from lazydelta.sidecar.memory import SidecarMemory
 from lazydelta.sidecar.names import delta_name
 from lazydelta.sidecar.part_encoding import open_writer, row_groups_of
-from lazydelta.sidecar.tier_file import TierFile
+from lazydelta.sidecar.sealed_file import SealedFile
 from lazydelta.sidecar.typed_rows import BUILD_COLUMNS, typed_rows
 from lazydelta.storage import Storage
 
@@ -101,7 +104,7 @@ def write_delta_file(
             writer.write_table(rows, row_group_size=row_group_rows)
         said = msgspec.structs.replace(facts, num_rows=count, schema_hash=layout.schema_hash)
         writer.add_key_value_metadata({DELTA_KEY: msgspec.json.encode(said)})
-    return bytes(sink.getvalue().to_pybytes())
+    return sealed(sink.getvalue().to_pybytes())
 
 
 def store_delta_file(storage: Storage, config: SidecarConfig, facts: DeltaFacts, body: bytes) -> bool:
@@ -113,8 +116,15 @@ def store_delta_file(storage: Storage, config: SidecarConfig, facts: DeltaFacts,
 class DeltaFileReader:
     """A delta file, opened lazily; `name` is below the table's root."""
 
-    def __init__(self, storage: Storage, name: str, size_bytes: int) -> None:
-        self._tier = TierFile(storage, name, size_bytes)
+    def __init__(
+        self, storage: Storage, name: str, size_bytes: int, memory: SidecarMemory | None = None
+    ) -> None:
+        self._tier = SealedFile(storage, name, size_bytes, memory=memory)
+
+    @property
+    def metadata(self) -> pq.FileMetaData:
+        """The footer."""
+        return self._tier.metadata
 
     @property
     def facts(self) -> DeltaFacts:
@@ -136,12 +146,17 @@ class DeltaFileReader:
         return self._tier.schema
 
     def batches(
-        self, columns: Sequence[str] | None = None, *, batch_rows: int = limits.BATCH_ROWS
+        self,
+        columns: Sequence[str] | None = None,
+        row_groups: Sequence[int] | None = None,
+        *,
+        batch_rows: int = limits.BATCH_ROWS,
     ) -> Batches:
-        """The rows in order, in slices."""
+        """The rows in order, or those of some row groups in the order given; no slice spans two of them."""
         _ = self.facts
         names = self.schema.names if columns is None else list(columns)
-        yield from self._tier.batches(names, range(self._tier.metadata.num_row_groups), batch_rows)
+        groups = range(self._tier.metadata.num_row_groups) if row_groups is None else row_groups
+        yield from self._tier.batches(names, groups, batch_rows)
 
     def close(self) -> None:
         """Stop reads and drop buffers."""
