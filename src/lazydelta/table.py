@@ -27,7 +27,7 @@ from lazydelta.protocol.actions import Metadata, Protocol
 from lazydelta.protocol.names import LOG_FOLDER
 from lazydelta.protocol.schema import arrow_schema
 from lazydelta.scan import DeltaFile, FileScan, LazyScanConfig, ScanReport, ScanStrategy, files_of
-from lazydelta.scan.config import check_number
+from lazydelta.scan.config import ScanOrder, check_number
 from lazydelta.settings import Settings, build_settings
 from lazydelta.sidecar.discover import SidecarAwareProvider
 from lazydelta.sidecar.memory import TakenOnce
@@ -146,11 +146,15 @@ class Table:
         *,
         limit: int | None = None,
         strategy: ScanStrategy | str | None = None,
+        order: ScanOrder | str | None = None,
         config: LazyScanConfig | None = None,
         **overrides: Any,  # further fields of LazyScanConfig, checked by it
     ) -> Scan:
-        """A scan of this version. Fields given here win over those of `config`."""
-        given = {"predicate": where, "limit": limit, "strategy": strategy}
+        """A scan of this version. Fields given here win over those of `config`.
+
+        With `order` ("asc" or "desc") files come by the sidecar's time column, then by path.
+        """
+        given = {"predicate": where, "limit": limit, "strategy": strategy, "order": order}
         changes = {name: value for name, value in given.items() if value is not None} | overrides
         base = config if config is not None else self._default_config()
         if not isinstance(base, LazyScanConfig):

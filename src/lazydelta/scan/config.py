@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 
 from lazydelta import limits
 from lazydelta.errors import InvalidRequestError
+
+Named = TypeVar("Named", bound=StrEnum)
 
 
 class ScanStrategy(StrEnum):
@@ -19,6 +21,13 @@ class ScanStrategy(StrEnum):
     AUTO = "auto"  # chosen from the listing, the hints and the counts
     REVERSE = "reverse"  # commits newest first, then the checkpoint, if it is still needed
     FORWARD = "forward"  # the tail as a mask, the checkpoint, then the tail's files
+
+
+class ScanOrder(StrEnum):
+    """In which order the files come out, where that matters."""
+
+    ASC = "asc"  # by the sidecar's order: its time column, then path
+    DESC = "desc"
 
 
 def check_number(name: str, value: object, minimum: int, *, where: str) -> None:
@@ -39,6 +48,7 @@ class LazyScanConfig(msgspec.Struct, frozen=True, kw_only=True):
     predicate: Any = None  # SQL text, mapping, list or expression: `predicate.parse_where` takes them all
     limit: int | None = None  # files, at most
     strategy: ScanStrategy | str = ScanStrategy.AUTO
+    order: ScanOrder | str | None = None  # None: as they are found
     batch_size: int = limits.BATCH_ROWS  # rows of an output batch
     remove_set_memory_limit: int = limits.REMOVE_SET_BYTES
     enable_fallback: bool = True  # False: what would fall back is an error
@@ -76,11 +86,21 @@ class LazyScanConfig(msgspec.Struct, frozen=True, kw_only=True):
                 "the scan's configuration",
                 "give a function of the floor version",
             )
-        try:
-            strategy = ScanStrategy(self.strategy)
-        except ValueError:
-            known = ", ".join(ScanStrategy)
+        strategy = _named(ScanStrategy, self.strategy, "strategy")
+        order = None if self.order is None else _named(ScanOrder, self.order, "order")
+        if order is not None and strategy is not ScanStrategy.AUTO:
             raise InvalidRequestError(
-                f"there is no strategy {self.strategy!r}", "the scan's configuration", f"use one of {known}"
-            ) from None
-        return msgspec.structs.replace(self, strategy=strategy)
+                f"the order {order.value!r} and the strategy {strategy.value!r} are both given",
+                "the scan's configuration",
+                "give one of them: an order says how the log is read",
+            )
+        return msgspec.structs.replace(self, strategy=strategy, order=order)
+
+
+def _named(kind: type[Named], value: Any, what: str) -> Named:  # Any: what a caller gave
+    try:
+        return kind(value)
+    except ValueError:
+        raise InvalidRequestError(
+            f"there is no {what} {value!r}", "the scan's configuration", f"use one of {', '.join(kind)}"
+        ) from None

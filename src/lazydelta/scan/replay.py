@@ -24,7 +24,7 @@ from lazydelta.scan.tail_memory import shadow_known_tail, walk_known_tail
 from lazydelta.scan.tripwire import FeatureTripwire
 from lazydelta.telemetry import log_event
 
-__all__ = ["Replay", "forward_files", "reverse_files", "tail_files"]
+__all__ = ["Replay", "forward_files", "note_trip", "reverse_files", "tail_files"]
 
 
 def reverse_files(replay: Replay) -> Batches:
@@ -36,7 +36,7 @@ def reverse_files(replay: Replay) -> Batches:
         if unread is None:
             yield from floor.rows(seen)
         else:
-            _note_trip(replay)
+            note_trip(replay)
             yield from _canonical(replay, seen, floor, newest=unread)
 
 
@@ -50,6 +50,19 @@ def forward_files(replay: Replay) -> Batches:
 def tail_files(replay: Replay, seen: RemoveSet) -> Batches:
     """The live adds of the segment's tail alone; `seen` is left holding every key that the tail decides."""
     yield from walk_tail(replay, replay.tail, seen, may_trip=False)
+
+
+def note_trip(replay: Replay) -> None:
+    """Count the fallback of a scan that tripped; an error where it must not fall back."""
+    reason = replay.tripwire.tripped or ""
+    if not replay.config.enable_fallback:
+        raise UnsupportedTableError(
+            f"the lazy scan tripped and the fallback is off ({reason})",
+            replay.storage.root,
+            "set enable_fallback=True, or strict=False",
+        )
+    replay.tally.fallbacks.append(f"{reason}; continued in the canonical order")
+    log_event("fallback", table=replay.storage.root, reason=reason)
 
 
 def _canonical(replay: Replay, mask: RemoveSet, floor: Floor, *, newest: int) -> Batches:
@@ -67,15 +80,3 @@ def _canonical(replay: Replay, mask: RemoveSet, floor: Floor, *, newest: int) ->
             yield from walk_known_tail(again, seen)
         else:
             yield from walk_tail(again, replay.tail, seen, newest=newest, may_trip=False)
-
-
-def _note_trip(replay: Replay) -> None:
-    reason = replay.tripwire.tripped or ""
-    if not replay.config.enable_fallback:
-        raise UnsupportedTableError(
-            f"the lazy scan tripped and the fallback is off ({reason})",
-            replay.storage.root,
-            "set enable_fallback=True, or strict=False",
-        )
-    replay.tally.fallbacks.append(f"{reason}; continued in the canonical order")
-    log_event("fallback", table=replay.storage.root, reason=reason)

@@ -22,6 +22,7 @@ from lazydelta.log.snapshot import Snapshot
 from lazydelta.predicate import BoundPredicate, bind, parse_where
 from lazydelta.scan.config import LazyScanConfig, ScanStrategy
 from lazydelta.scan.files import logical_names, public_rows
+from lazydelta.scan.ordered import ordered_files
 from lazydelta.scan.replay import Replay, forward_files, reverse_files
 from lazydelta.scan.report import ScanReport, ScanTally, add_io, milliseconds
 from lazydelta.scan.skipping import matching_row_groups, possible_rows
@@ -106,7 +107,10 @@ class FileScan:
     def _stages(self, replay: Replay, strategy: ScanStrategy, columns: tuple[str, ...]) -> Batches:
         if replay.config.limit == 0:
             return
-        live = reverse_files(replay) if strategy is ScanStrategy.REVERSE else forward_files(replay)
+        if replay.config.order is not None:
+            live = ordered_files(replay, self.snapshot, columns)
+        else:
+            live = reverse_files(replay) if strategy is ScanStrategy.REVERSE else forward_files(replay)
         names = logical_names(self.snapshot.schema)
         with closing(live):
             for rows in _limited(live, replay.config.limit):

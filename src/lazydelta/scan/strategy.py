@@ -30,7 +30,7 @@ def choose_strategy(
     has_sidecar: Callable[[], bool] = lambda: False,
 ) -> Choice:
     """The strategy and the reason for it."""
-    if config.strategy != ScanStrategy.AUTO:
+    if config.strategy != ScanStrategy.AUTO or config.order is not None:
         return ScanStrategy(config.strategy), "asked for"
     if config.limit is not None:
         return ScanStrategy.REVERSE, "a limit can stop early"

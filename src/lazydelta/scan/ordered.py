@@ -1,0 +1,273 @@
+"""The live files in order: those of the tail, sorted, merged with those at the checkpoint.
+
+Rows of a sidecar lie in order already: its parts are merged as the order reaches them, so that a limit ends
+the reading. Without one the files at the checkpoint are sorted here, on disk where they are many.
+Contract: the same files as any other scan gives, none twice, in the order of `sidecar.traversal`. The whole
+tail is read before the first file comes out. A sidecar that turns out damaged half way is left: what went
+out before is masked, the rest is sorted from the checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing
+
+import msgspec
+import pyarrow as pa
+
+from lazydelta import limits
+from lazydelta.errors import CorruptLogError, LazyDeltaError, StorageError
+from lazydelta.log.file_rows import FILE_COLUMNS, RAW_PATH, Batches, deletion_vectors
+from lazydelta.log.segment import LogFile
+from lazydelta.log.snapshot import Snapshot
+from lazydelta.scan.config import ScanOrder
+from lazydelta.scan.floor import Floor, FloorChoice, choose_floor
+from lazydelta.scan.keys import FileKeys
+from lazydelta.scan.remove_set import RemoveSet
+from lazydelta.scan.replay import note_trip
+from lazydelta.scan.run import Replay
+from lazydelta.scan.tail import possible, walk_tail
+from lazydelta.sidecar.damage import DamagedSidecarError
+from lazydelta.sidecar.external_sort import ExternalSorter
+from lazydelta.sidecar.lazy_merge import LazyMerge, SortedStream
+from lazydelta.sidecar.ordered_rows import OrderedRows, merge_obstacle
+from lazydelta.sidecar.part_rows import OrderedRequest
+from lazydelta.sidecar.reading import MetadataSource
+from lazydelta.sidecar.traversal import Traversal, traversal_by_manifest, traversal_by_rule, with_keys
+from lazydelta.telemetry import log_event
+
+_SORT_BYTES = limits.SORT_MEMORY_BYTES // 2  # the tail's rows, and those of the checkpoint as much again
+
+
+class _Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """One ordered run."""
+
+    replay: Replay  # asks for the keys, too, and knows of no limit: nothing ends before it is sorted
+    traversal: Traversal
+    choice: FloorChoice
+    obstacle: str | None  # why the files at the checkpoint must be sorted here
+    columns: tuple[str, ...]  # that go out
+    limit: int | None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of the rows that are sorted and merged."""
+        fields = [pa.field(name, FILE_COLUMNS[name]) for name in self.columns]
+        return pa.schema([*fields, *self.traversal.key_fields])
+
+    @property
+    def commits_between(self) -> list[LogFile]:
+        """Those that an older sidecar lacks, newest first."""
+        return [] if self.obstacle is not None else list(reversed(self.choice.commits))
+
+    def sorter(self) -> ExternalSorter:
+        """For rows of the schema."""
+        return ExternalSorter(
+            self.schema,
+            self.traversal.keys,
+            _SORT_BYTES,
+            descending=self.traversal.descending,
+            rows_max=self.limit,
+        )
+
+    def as_source(self, batches: Iterator[pa.RecordBatch]) -> SortedStream:
+        """Sorted rows as a source of the merge."""
+        return SortedStream(batches, self.traversal.keys, descending=self.traversal.descending)
+
+
+def ordered_files(replay: Replay, snapshot: Snapshot, columns: Sequence[str]) -> Batches:
+    """The live files in the order that the configuration asks for."""
+    plan = _planned(replay, snapshot, columns)
+    replay.tally.strategy, replay.tally.reason = "ordered", _reason(plan)
+    with ExitStack() as stack:
+        seen = stack.enter_context(closing(RemoveSet(replay.config.remove_set_memory_limit)))
+        tail = stack.enter_context(plan.sorter())
+        _sort_tail(plan, tail, seen)
+        in_order = stack.enter_context(closing(tail.sorted_batches(limits.BATCH_ROWS)))
+        yield from _merged(plan, plan.as_source(in_order), seen)
+
+
+def _planned(replay: Replay, snapshot: Snapshot, columns: Sequence[str]) -> _Plan:
+    descending = replay.config.order == ScanOrder.DESC
+    metadata, schema = snapshot.state.metadata, snapshot.schema
+    limit = replay.config.limit
+    replay = msgspec.structs.replace(
+        replay, config=msgspec.structs.replace(replay.config, limit=None), demand=lambda: None
+    )
+    choice = choose_floor(replay) if replay.segment.checkpoint is not None else _NO_FLOOR
+    found: Traversal | None = None
+    obstacle: str | None = choice.reason
+    if choice.source is not None:
+        obstacle = merge_obstacle(choice.source)
+        found = traversal_by_manifest(choice.source.manifest, metadata, schema, descending=descending)
+        if found is None:
+            obstacle = "the sidecar's order is not one of today's columns"
+    traversal = found or traversal_by_rule(metadata, schema, descending=descending)
+    return _Plan(
+        replay=_asking_for_keys(replay, traversal),
+        traversal=traversal,
+        choice=choice,
+        obstacle=obstacle,
+        columns=tuple(columns),
+        limit=limit,
+    )
+
+
+_NO_FLOOR = FloorChoice(source=None, reason="there is no checkpoint")
+
+
+def _asking_for_keys(replay: Replay, traversal: Traversal) -> Replay:
+    """The same run with the columns that the keys are made of, and nothing held back for a limit's sake."""
+    rows, column = replay.rows, traversal.column
+    wanted = (*rows.columns, RAW_PATH)
+    stats_paths = rows.stats_paths
+    if column is not None and column.is_partition:
+        wanted = (*wanted, "partition_values")
+    elif column is not None:
+        stats_paths = (*stats_paths, column.path)
+    config = replay.config
+    rows = msgspec.structs.replace(
+        rows,
+        columns=tuple(dict.fromkeys(wanted)),
+        stats_paths=tuple(dict.fromkeys(stats_paths)),
+        row_groups_per_batch=config.checkpoint_row_groups_per_batch,
+        read_ahead=True,
+    )
+    request = replay.sidecar_rows
+    if request is not None:
+        shape = msgspec.structs.replace(
+            request.shape, columns=(*request.shape.columns, RAW_PATH), order=column
+        )
+        request = msgspec.structs.replace(request, shape=shape, is_limited=False)
+    return msgspec.structs.replace(replay, rows=rows, sidecar_rows=request)
+
+
+def _reason(plan: _Plan) -> str:
+    if plan.replay.segment.checkpoint is None:
+        return f"{plan.traversal}; there is no checkpoint"
+    if plan.obstacle is None:
+        return f"{plan.traversal}, as the sidecar's parts are sorted"
+    return f"{plan.traversal}; the files at the checkpoint are sorted here ({plan.obstacle})"
+
+
+def _sort_tail(plan: _Plan, sorter: ExternalSorter, seen: RemoveSet) -> None:
+    """The live files of the tail; `seen` is left holding every key that it decides."""
+    replay = plan.replay
+    for files in (replay.tail, plan.commits_between):
+        with closing(walk_tail(replay, files, seen, may_trip=False)) as stream:
+            for rows in stream:
+                sorter.add(_shaped(plan, rows))
+    if replay.tripwire.tripped is not None:
+        note_trip(replay)
+
+
+def _merged(plan: _Plan, tail: SortedStream, mask: RemoveSet) -> Batches:
+    """The tail with the parts of the sidecar, or with the sorted files at the checkpoint."""
+    replay = plan.replay
+    parts = None if plan.obstacle is not None else _parts(plan, mask)
+    merge = LazyMerge(plan.traversal.keys, descending=plan.traversal.descending)
+    merge.add(tail)
+    if parts is not None:
+        try:
+            yield from _with_parts(plan, merge, parts)
+            return  # noqa: TRY300 - an else would read as if the damage were the rule
+        except (DamagedSidecarError, StorageError) as loss:
+            _mask_handed_out(parts, mask, loss)
+            _note_loss(replay, parts.source, loss)
+        for source in parts.sources:
+            merge.remove(source)
+        replay = msgspec.structs.replace(replay, sidecar=None)
+    with closing(_sorted_floor(plan, replay, mask)) as floor:
+        if replay.segment.checkpoint is not None:
+            merge.add(plan.as_source(floor))
+        yield from merge.rows()
+
+
+def _parts(plan: _Plan, mask: RemoveSet) -> OrderedRows:
+    replay, source = plan.replay, plan.choice.source
+    assert source is not None
+    assert replay.sidecar is not None
+    assert replay.sidecar_rows is not None
+
+    def judged(rows: pa.RecordBatch) -> pa.RecordBatch:
+        dead = mask.holds(FileKeys(rows.column("path"), deletion_vectors(rows)))
+        replay.tally.skipped("newer action", int(dead.sum()))
+        live = rows.filter(pa.array(~dead)) if dead.any() else rows
+        return _shaped(plan, possible(replay, live))
+
+    request = OrderedRequest(
+        shape=replay.sidecar_rows.shape,
+        traversal=plan.traversal,
+        judge=judged,
+        predicate=replay.sidecar_rows.predicate,
+        is_limited=plan.limit is not None,
+    )
+    memory = replay.sidecar.memory if replay.memory is None else replay.memory
+    return OrderedRows(replay.storage, source, request, reading=replay.sidecar.reading, memory=memory)
+
+
+def _with_parts(plan: _Plan, merge: LazyMerge, parts: OrderedRows) -> Batches:
+    tally, source = plan.replay.tally, parts.source
+    tally.source = f"sidecar {source.version} ({source.tier.value})"
+    tally.source_reason = plan.choice.reason
+    tally.fallbacks.extend(plan.choice.fallbacks)
+    tally.parts_total = len(source.manifest.parts)
+    for part in parts.sources:
+        merge.add(part)
+    with closing(parts), closing(merge.rows(parts.released)) as stream:
+        try:
+            for rows in stream:
+                _count(plan.replay, parts)
+                yield rows
+        finally:
+            _count(plan.replay, parts)
+
+
+def _count(replay: Replay, parts: OrderedRows) -> None:
+    replay.tally.parts_read = len(parts.parts_opened)
+    replay.tally.row_groups_read = parts.row_groups_read
+    replay.tally.row_groups_skipped = parts.row_groups_skipped
+
+
+def _sorted_floor(plan: _Plan, replay: Replay, mask: RemoveSet) -> Batches:
+    """The files at the checkpoint, sorted before the first comes out."""
+    with plan.sorter() as sorter:
+        with closing(Floor(replay)) as floor, closing(floor.rows(mask)) as stream:
+            for rows in stream:
+                sorter.add(_shaped(plan, rows))
+        if plan.obstacle is None:
+            replay.tally.source_reason = "its sidecar was lost half way; the files are sorted here"
+        yield from sorter.sorted_batches(limits.BATCH_ROWS)
+
+
+def _mask_handed_out(parts: OrderedRows, mask: RemoveSet, loss: LazyDeltaError) -> None:
+    """What went out must not come again: those rows are read once more and put into the mask."""
+    try:
+        for rows in parts.handed_out():
+            mask.remember(FileKeys(rows.column("path"), deletion_vectors(rows)))
+    except (DamagedSidecarError, StorageError) as gone:
+        raise CorruptLogError(
+            f"the sidecar was lost while it was read ({loss.what}), after some of its files had gone out",
+            gone.where,
+            "run the scan again; delta.sidecar.enabled=false leaves the sidecar aside",
+        ) from gone
+
+
+def _note_loss(replay: Replay, source: MetadataSource, loss: LazyDeltaError) -> None:
+    state = "damaged" if isinstance(loss, DamagedSidecarError) else "out of reach"
+    reason = f"the sidecar of checkpoint {source.version} is {state} ({loss.what})"
+    replay.tally.fallbacks.append(reason)
+    log_event("fallback", table=replay.storage.root, reason=reason)
+
+
+def _shaped(plan: _Plan, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The columns that go out, and the keys."""
+    keyed = with_keys(rows, plan.traversal.column)
+    arrays = []
+    for field in plan.schema:
+        if field.name not in keyed.schema.names:
+            arrays.append(pa.nulls(keyed.num_rows, field.type))
+        else:
+            column = keyed.column(field.name)
+            arrays.append(column if column.type == field.type else column.cast(field.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=plan.schema)
