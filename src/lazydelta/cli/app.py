@@ -27,6 +27,7 @@ _FILES_EXAMPLES = """\b
 Examples:
   lazydelta files s3://lake/orders --limit 100
   lazydelta files ./orders --where "date = '2026-02-08' and value > 3"
+  lazydelta files ./orders --order desc --limit 10
   lazydelta files ./orders --columns path,size | sort -k2 -n -t "$(printf '\\t')"
   lazydelta files ./orders --json | jq .partition_values
   cd orders && lazydelta files . | xargs -d '\\n' ls -l
@@ -134,6 +135,7 @@ def files(
     where: arg.Where = None,
     limit: arg.Limit = None,
     strategy: arg.Strategy = None,
+    order: arg.Order = None,
     columns: arg.Columns = None,
     with_stats: arg.WithStats = False,
     version: arg.Version = None,
@@ -146,7 +148,7 @@ def files(
     """List the live files, newest first, as they are found."""
     log_to_stderr(is_wanted=debug)
     table = arg.open_table(url, version=version, timestamp=timestamp, storage_options=storage_option)
-    scan = table.scan(where, limit=limit, strategy=strategy)
+    scan = table.scan(where, limit=limit, strategy=strategy, order=order)
     from lazydelta.cli.show_files import show_files, usual_columns
 
     names = arg.column_names(columns, usual=usual_columns(as_json=as_json), with_stats=with_stats)
@@ -161,6 +163,7 @@ def explain(
     where: arg.Where = None,
     limit: arg.Limit = None,
     strategy: arg.Strategy = None,
+    order: arg.Order = None,
     columns: arg.Columns = None,
     with_stats: arg.WithStats = False,
     version: arg.Version = None,
@@ -172,7 +175,7 @@ def explain(
     """Run a scan and say what it read, what it skipped, and why."""
     log_to_stderr(is_wanted=debug)
     table = arg.open_table(url, version=version, timestamp=timestamp, storage_options=storage_option)
-    scan = table.scan(where, limit=limit, strategy=strategy)
+    scan = table.scan(where, limit=limit, strategy=strategy, order=order)
     for _ in scan.file_batches(arg.column_names(columns, usual=["path"], with_stats=with_stats)):
         pass
     report = scan.explain()

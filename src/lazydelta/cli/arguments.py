@@ -47,6 +47,14 @@ Strategy = Annotated[
         show_default=False,
     ),
 ]
+Order = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Sort by the sidecar's time column, then by path: asc or desc.",
+        show_default=False,
+    ),
+]
 Columns = Annotated[
     str | None,
     typer.Option(metavar="NAMES", help="Attributes of a file, by commas: path,size,…", show_default=False),
