@@ -12,6 +12,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from bench.ladder_budget import hour_budget
 from bench.ladder_cells import cells
@@ -61,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         runs=runs,
         checks=judge_ladder(cells(runs), budget),
     )
-    return _tell(results, is_full=options.full)
+    return _tell(results, options.out, is_full=options.full)
 
 
 def _all_runs(table: LadderTable, pair: dict[str, LadderTable], options: argparse.Namespace) -> Iterator[Run]:
@@ -85,8 +86,8 @@ def _runs_at(
         yield from run_peers(table, conduct)
 
 
-def _tell(results: Results, *, is_full: bool) -> int:
-    page = save_ladder(RESULTS, "ladder-full" if is_full else "ladder-small", results)
+def _tell(results: Results, folder: Path, *, is_full: bool) -> int:
+    page = save_ladder(folder, "ladder-full" if is_full else "ladder-small", results)
     print(page.read_text())
     if is_full:
         docs = REPOSITORY / "docs"
@@ -110,6 +111,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--place", choices=("disk", "store"), help="only there")
     parser.add_argument("--latency-ms", type=float, default=30.0, help="of every request to the store")
     parser.add_argument("--timeout", type=float, default=900, help="seconds for one run")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the results")
     parser.add_argument("--rebuild", action="store_true", help="build the sidecars anew")
     return parser
 

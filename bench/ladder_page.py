@@ -93,8 +93,9 @@ One table of {results.files:,} files, partitioned by hours, with six columns of 
 - a tail of {results.tail_commits} commits, which began fifty minutes before its end.
 
 Each level is the real code with what lies above it switched off; L0 is delta-rs. Each run has a process of
-its own. The clock starts after the imports and before the table is opened; memory is the peak of resident
-memory over import. Figures are medians. What the seeds promise for ten million files stands beside them.
+its own. The clock starts after the imports (of what is loaded at first use, too) and before the table is
+opened; memory is the peak of resident memory over import. Figures are medians. What the seeds promise for ten
+million files stands beside them.
 
 The last hour may cost {budget.bytes_max:,} bytes: twice the {budget.projected_bytes:,} of its row groups'
 projected columns, {budget.manifest_bytes:,} of the manifest, {budget.tail_bytes:,} of the tail."""

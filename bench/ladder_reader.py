@@ -19,6 +19,10 @@ from typing import Any
 import pyarrow as pa
 
 import lazydelta as ld
+
+# What lazydelta loads at first use is loaded before the clock, as with every other reader.
+import lazydelta.predicate.sql
+import lazydelta.storage.remote
 from bench.ladder_levels import Level, level_named, open_at
 from bench.peers.measure import Measurement
 
