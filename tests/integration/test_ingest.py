@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +11,12 @@ import pytest
 
 import lazydelta as ld
 from lazydelta.errors import InvalidRequestError
+from lazydelta.settings import Settings
+from lazydelta.sidecar.config import SidecarConfig
 from lazydelta.spark import IngestConfig
 from lazydelta.spark.time_column import BAD_TIME, FAR_TIME, NULL_TIME, PERIODS, with_period
+from lazydelta.storage import open_storage
+from lazydelta.upkeep.verify import verify_sidecar
 from tests.support.ingesting import (
     assert_one_period_per_file,
     commits_of,
@@ -337,6 +342,26 @@ def test_the_same_run_again_makes_no_commit(spark: SparkSession, tmp_path: Path)
     assert other.batch.version == first.batch.version + 1
     assert sum(map(len, rows_by_period(target).values())) == 8
     assert len(rejects_of(spark, target)) == 2
+
+
+def test_first_ingests_at_the_same_moment_lose_and_double_nothing(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    sources = [
+        write_json(tmp_path / name, [*minutes("2026-02-10T12:00:00Z", 9, of=name), {"ts": "bad", "of": name}])
+        for name in ("one", "two", "three")
+    ]
+
+    def ingest_one(source: Path) -> int:
+        settings = {"checkpoint": True, "write_sidecar": True}
+        return run_ingest(spark.newSession(), source, tmp_path / "out", **settings).batch.rows_written
+
+    with ThreadPoolExecutor(len(sources)) as pool:
+        assert list(pool.map(ingest_one, sources)) == [9, 9, 9]
+    rows = [(row["of"], row["value"]) for rows in rows_by_period(tmp_path / "out").values() for row in rows]
+    assert sorted(rows) == sorted((name, at) for name in ("one", "two", "three") for at in range(9))
+    assert len(rejects_of(spark, tmp_path / "out")) == 3
+    assert verify_sidecar(open_storage(str(tmp_path / "out"), Settings()), config=SidecarConfig()).is_ok
 
 
 def test_a_run_that_failed_between_rejects_and_rows_is_completed(spark: SparkSession, tmp_path: Path) -> None:

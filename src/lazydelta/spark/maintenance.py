@@ -23,6 +23,7 @@ from lazydelta.sidecar.layout import TIME_COLUMN_PROPERTY
 from lazydelta.spark.checkpoint import ensure_sidecar
 from lazydelta.spark.delta_table import TableState, table_state
 from lazydelta.spark.failures import explained
+from lazydelta.spark.session import check_delta
 from lazydelta.spark.sidecar_frame import job_session
 from lazydelta.spark.table_url import spark_url
 from lazydelta.storage import open_storage
@@ -159,7 +160,7 @@ def vacuum(
 
 def _state(spark: SparkSession, path: str) -> TableState:
     with explained("opening the table", path):
-        found = table_state(spark, path)
+        found = table_state(check_delta(spark), path)
     if found is None:
         raise TableNotFoundError("no Delta table here", path, "check the address")
     return found
