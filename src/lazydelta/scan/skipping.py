@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lazydelta.log.file_rows import STATS_PARSED, Mask
+from lazydelta.log.footer_bounds import Side, chunk_bounds, chunk_null_counts
 from lazydelta.log.parquet_part import ParquetPart
-from lazydelta.predicate import BoundPredicate, FileFacts, columns_of
+from lazydelta.predicate import BoundColumn, BoundPredicate, FileFacts
 from lazydelta.protocol.partition_values import raw_partition_column
-from lazydelta.protocol.schema import PrimitiveType, arrow_type
 from lazydelta.protocol.statistics import (
     ColumnBounds,
     FileStatistics,
@@ -25,6 +25,16 @@ from lazydelta.protocol.statistics import (
     statistics_from_struct,
 )
 from lazydelta.scan.report import ScanTally
+from lazydelta.sidecar.range_facts import (
+    named_columns,
+    named_periods,
+    only_where,
+    possible_ranges,
+    range_bounds,
+)
+
+_PARTITIONS = "add.partitionValues_parsed"
+_SIDES: tuple[Side, Side] = ("min", "max")
 
 
 def possible_rows(
@@ -53,20 +63,19 @@ def possible_rows(
 def matching_row_groups(part: ParquetPart, predicate: BoundPredicate) -> Sequence[int]:
     """Row groups of a checkpoint whose typed columns do not rule out every file in them."""
     count = part.metadata.num_row_groups
-    bounds: dict[tuple[str, ...], ColumnBounds] = {}
-    for column in dict.fromkeys(columns_of(predicate.root)):
-        dotted = ".".join(column.physical_path)
-        if column.is_partition:
-            low = high = f"add.partitionValues_parsed.{dotted}"
-        else:
-            low, high = (f"add.{STATS_PARSED}.{kind}.{dotted}" for kind in ("minValues", "maxValues"))
-        if low in part.leaves and high in part.leaves:
-            bounds[column.physical_path] = _envelope(part, low, high, PrimitiveType(column.type_name))
-    if not bounds:
+    columns = {column.physical_path: _envelope(part, column) for column in named_columns(predicate)}
+    periods = {
+        period.physical_name: _one_period(part, period.physical_name) for period in named_periods(predicate)
+    }
+    if not any((*columns.values(), *periods.values())):
         return range(count)
-    statistics = FileStatistics(row_count=count, num_records=None, tight_bounds=None, columns=bounds)
-    facts = FileFacts(row_count=count, partition_values={}, statistics=statistics, dv_cardinality=None)
-    return [int(index) for index in np.flatnonzero(predicate.might_match(facts))]
+    possible = possible_ranges(
+        predicate,
+        count,
+        columns={path: bounds for path, bounds in columns.items() if bounds is not None},
+        periods={name: bounds for name, bounds in periods.items() if bounds is not None},
+    )
+    return [int(index) for index in np.flatnonzero(possible)]
 
 
 def _keep(kept: Mask, wanted: Mask, rule: str, tally: ScanTally) -> None:
@@ -100,29 +109,52 @@ def _statistics(rows: pa.RecordBatch, columns: Sequence[StatsColumn]) -> FileSta
     return None
 
 
-def _envelope(part: ParquetPart, low: str, high: str, type_: PrimitiveType) -> ColumnBounds:
+def _envelope(part: ParquetPart, column: BoundColumn) -> ColumnBounds | None:
     """The least minimum and greatest maximum of each row group, where every file in it has both."""
-    wanted = arrow_type(type_)
-    lows = pa.array([_bound(part, group, low, "min") for group in range(part.metadata.num_row_groups)])
-    highs = pa.array([_bound(part, group, high, "max") for group in range(part.metadata.num_row_groups)])
-    return ColumnBounds(min=_typed(lows, wanted), max=_typed(highs, wanted), null_count=None)
-
-
-def _bound(part: ParquetPart, row_group: int, leaf: str, side: str) -> object:
-    """Parquet's own bound, unless a file lacks the value: Parquet ignores nulls, so they must be counted."""
-    index = part.leaves.get(leaf)
-    nulls = part.null_count(row_group, leaf)
-    if index is None or nulls is None or nulls != part.null_count(row_group, "add.path"):
+    if column.type_name in ("float", "double"):
+        return None  # NaN is left out of Parquet's bounds without being counted
+    low, high = _leaf_names(column)
+    low_leaf, high_leaf = _leaf(part, low), _leaf(part, high)
+    if low_leaf is None or high_leaf is None:
         return None
-    statistics = part.metadata.row_group(row_group).column(index).statistics
-    return getattr(statistics, side) if statistics is not None and statistics.has_min_max else None
+    return range_bounds(
+        column,
+        low=only_where(chunk_bounds(part.metadata, low_leaf, "min"), _is_whole(part, low_leaf)),
+        high=only_where(chunk_bounds(part.metadata, high_leaf, "max"), _is_whole(part, high_leaf)),
+        least_high=chunk_bounds(part.metadata, high_leaf, "min"),
+        is_zone_certain=False,  # the writer typed partition values by a zone of its own
+    )
 
 
-def _typed(values: pa.Array, wanted: pa.DataType) -> pa.Array:
-    # NaN is left out of Parquet's bounds without being counted, so floats cannot rule a row group out.
-    if pa.types.is_floating(wanted):
-        return pa.nulls(len(values), wanted)
-    try:
-        return values.cast(wanted)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return pa.nulls(len(values), wanted)
+def _one_period(part: ParquetPart, name: str) -> ColumnBounds | None:
+    """The period of each row group whose files all have the same; between two there may be any text."""
+    leaf = _leaf(part, f"{_PARTITIONS}.{name}")
+    if leaf is None:
+        return None
+    low, high = (chunk_bounds(part.metadata, leaf, side) for side in _SIDES)
+    if not pa.types.is_string(low.type):
+        return None
+    is_one = pc.fill_null(pc.equal(low, high), False).to_numpy(zero_copy_only=False)
+    texts = only_where(low, is_one & _is_whole(part, leaf))
+    return ColumnBounds(min=texts, max=texts)
+
+
+def _leaf_names(column: BoundColumn) -> tuple[str, str]:
+    dotted = ".".join(column.physical_path)
+    if column.is_partition:
+        return f"{_PARTITIONS}.{dotted}", f"{_PARTITIONS}.{dotted}"
+    return f"add.{STATS_PARSED}.minValues.{dotted}", f"add.{STATS_PARSED}.maxValues.{dotted}"
+
+
+def _leaf(part: ParquetPart, name: str) -> int | None:
+    """The position of a column; None also where a dot in a name makes two columns sound alike."""
+    is_clear = len(part.leaves) == part.metadata.num_columns and "add.path" in part.leaves
+    return part.leaves.get(name) if is_clear else None
+
+
+def _is_whole(part: ParquetPart, leaf: int) -> Mask:
+    """Row groups in which every file has a value there: Parquet's bounds pass over nulls."""
+    others = chunk_null_counts(part.metadata, part.leaves["add.path"])
+    nulls = chunk_null_counts(part.metadata, leaf)
+    is_whole: Mask = (nulls >= 0) & (nulls == others)
+    return is_whole

@@ -58,6 +58,9 @@ class ZoneBounds(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     # A partition column, and every row without a bound is null there. Where one holds a text that does not
     # parse or that is empty (so perhaps null), this is False: such rows are unknown, as for statistics.
     is_partition: bool = False
+    # Of a partition column of text: every text is a period of this format, 2026021014 of yyyyMMddHH. Only
+    # then does a range of texts tell times: between two periods there is room for texts that are none.
+    period_format: str | None = None
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -13,6 +13,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lazydelta.predicate.periods import period_format
 from lazydelta.sidecar.bound_text import bound_text
 from lazydelta.sidecar.layout import SidecarLayout, ZoneColumn
 from lazydelta.sidecar.manifest import ZoneBounds
@@ -37,6 +38,7 @@ class ZoneGatherer:
         self._bounds: dict[str, list[pa.Scalar]] = defaultdict(list)  # "min:<column>" → one per row group
         self._lacking: dict[str, int] = defaultdict(int)  # column → rows without a bound
         self._unclear: set[str] = set()  # partition columns with rows that lack a bound but are not null
+        self._formats: dict[str, set[str | None]] = defaultdict(set)  # of periods, where text is partitioned by
         self._order_nulls = 0
 
     def add(self, rows: pa.Table) -> None:
@@ -82,7 +84,13 @@ class ZoneGatherer:
             rows_without_min=without[0],
             rows_without_max=without[1],
             is_partition=zone.is_partition and is_clear,
+            period_format=self._period_format(zone.min_column),
         )
+
+    def _period_format(self, column: str) -> str | None:
+        """The one format of the periods in all row groups; None where some text is none."""
+        formats = self._formats[column]
+        return next(iter(formats)) if len(formats) == 1 else None
 
     def _order_range(self, rows: pa.Table) -> OrderRange:
         low, high = self._layout.order_column, self._layout.order_max_column
@@ -118,8 +126,14 @@ class ZoneGatherer:
                 self.nan_counts.setdefault(field.name, [0] * groups).append(count)
 
     def _note_unclear(self, rows: pa.Table, zone: ZoneColumn) -> None:
-        """Empty text may be meant as null, other text may not parse: neither is a null, nor bounded."""
+        """Empty text may be meant as null, other text may not parse: neither is a null, nor bounded.
+
+        Text may also be a period, which bounds the time that it was made from.
+        """
         raw, typed = rows.column(zone.raw_column), rows.column(zone.min_column)
+        texts = pc.unique(typed).drop_null()
+        if zone.type_name == "string" and len(texts):
+            self._formats[zone.min_column].add(period_format(texts))
         is_empty = pc.fill_null(pc.equal(raw, ""), False)
         is_unread = pc.and_(raw.is_valid(), _lacks(typed))
         self._lacking[zone.min_column] += _true_count(pc.and_(is_empty, typed.is_valid()))

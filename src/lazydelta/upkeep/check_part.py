@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from lazydelta.predicate.periods import period_format
 from lazydelta.protocol.actions import Metadata
 from lazydelta.protocol.schema import StructType
 from lazydelta.protocol.value_text import values_from_text
@@ -67,6 +68,7 @@ class PartCheck:
         self._spans = {name: _Span() for name in self._schema.names}
         self._order_lacking = 0
         self._empties: dict[str, int] = {}  # empty text of a partition column that has a typed value
+        self._formats: dict[str, set[str | None]] = {}  # of the periods in a partition column
         self._unread: dict[str, int] = {}  # text of a partition column that has none, or is empty
         self._live_bytes = 0
         self._last: tuple[pa.Scalar, pa.Scalar] | None = None
@@ -219,6 +221,9 @@ class PartCheck:
             is_unread = pc.and_(raw.is_valid(), pc.is_null(typed, nan_is_null=True))
             self._empties[name] = self._empties.get(name, 0) + _count(pc.and_(is_empty, typed.is_valid()))
             self._unread[name] = self._unread.get(name, 0) + _count(pc.or_(is_empty, is_unread))
+            texts = pc.unique(raw).drop_null()
+            if len(texts):
+                self._formats.setdefault(name, set()).add(period_format(texts))
 
     def _row_group_range(self, index: int, rows: pa.Table, told: RowGroup, lacking: int) -> None:
         assert self._order is not None
@@ -264,6 +269,9 @@ class PartCheck:
                 self._note(f"{expected} rows have no {side} {label}, the manifest counts {told}")
         if bounds.is_partition and (partition is None or self._unread.get(partition, 0)):
             self._note(f"the manifest takes rows without {label} for nulls, but some are not")
+        told_format = bounds.period_format
+        if told_format is not None and self._formats.get(partition or "") != {told_format}:
+            self._note(f"the manifest takes every {label} for a period as {told_format}, but some are not")
 
 
 def row_groups_of(reader: PartReader) -> Iterator[tuple[int, pa.Table, pa.Table]]:
