@@ -38,7 +38,7 @@ class ZoneGatherer:
         self._bounds: dict[str, list[pa.Scalar]] = defaultdict(list)  # "min:<column>" → one per row group
         self._lacking: dict[str, int] = defaultdict(int)  # column → rows without a bound
         self._unclear: set[str] = set()  # partition columns with rows that lack a bound but are not null
-        self._formats: dict[str, set[str | None]] = defaultdict(set)  # of periods, where text is partitioned by
+        self._formats: dict[str, set[str | None]] = defaultdict(set)  # of periods, by partition column
         self._order_nulls = 0
 
     def add(self, rows: pa.Table) -> None:
