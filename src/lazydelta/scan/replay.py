@@ -44,6 +44,7 @@ def forward_files(replay: Replay) -> Batches:
     """The checkpoint's live adds, then the tail's."""
     limit = replay.config.remove_set_memory_limit
     with closing(RemoveSet(limit)) as mask, closing(Floor(replay)) as floor:
+        floor.start()
         yield from _canonical(replay, mask, floor, newest=replay.segment.version)
 
 

@@ -48,6 +48,7 @@ class SidecarAwareProvider:
         self._by_manifest: Future[Discovery] | None = None
         self._footers: Future[None] | None = None
         self._table_id: str | None = None  # at the pinned version
+        self._refused: str | None = None  # the build of a manifest of another log
         self._found: Discovery | None = None
         self._looking = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
@@ -60,7 +61,7 @@ class SidecarAwareProvider:
     def pinned(self, segment: LogSegment) -> None:
         """Judge the sidecar of the segment's checkpoint while the state is read."""
         self._segment = segment
-        self._by_manifest = self._footers = self._found = None
+        self._by_manifest = self._footers = self._found = self._refused = None
         if self.reading.is_enabled and self.reading.uses_manifest and segment.checkpoint is not None:
             manifest = self._manifest_of(segment.floor)
             self._by_manifest = self._workers().submit(self._judged, self._storage, segment, manifest.result)
@@ -107,7 +108,7 @@ class SidecarAwareProvider:
             if self._footers is not None:
                 self._footers.result()
             return found
-        below = SidecarSearch(storage, segment, self.reading, self.memory).run()
+        below = SidecarSearch(storage, segment, self.reading, self.memory, refused=self._refused).run()
         for reason in below.fallbacks:
             log_event("fallback", table=storage.root, reason=reason)
         has_news = below.source is not None or below.fallbacks
@@ -137,6 +138,7 @@ class SidecarAwareProvider:
             told = f"the sidecar of checkpoint {version} cannot be used: {trouble.what}"
             return self._fallback(told, is_lasting=not isinstance(trouble, StorageError))
         if reason is not None:
+            self._refused = manifest.build
             return self._fallback(f"the sidecar of checkpoint {version} is of another log: {reason}")
         source = MetadataSource(tier=MetadataTier.MANIFEST, folder=self.reading.folder, manifest=manifest)
         return Discovery(source=source, reason=f"checkpoint {version} has a sidecar")
@@ -154,6 +156,7 @@ class SidecarAwareProvider:
             return self._fallback(f"{told}, perhaps not this one: {trouble.what}")
         if metadata is not None and metadata.id == found.source.manifest.table_id:
             return found
+        self._refused = found.source.manifest.build
         return self._fallback(f"{told}, not of this one")
 
     def _fallback(self, reason: str, *, is_lasting: bool = True) -> Discovery:

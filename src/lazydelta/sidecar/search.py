@@ -40,15 +40,22 @@ Found = TypeVar("Found")
 
 
 class SidecarSearch:
-    """One search for the sidecar of one segment's checkpoint."""
+    """One search for the sidecar of one segment's checkpoint; parts of the build `refused` are left aside."""
 
     def __init__(
-        self, storage: Storage, segment: LogSegment, reading: SidecarReading, memory: SidecarMemory
+        self,
+        storage: Storage,
+        segment: LogSegment,
+        reading: SidecarReading,
+        memory: SidecarMemory,
+        *,
+        refused: str | None = None,
     ) -> None:
         self._storage = storage
         self._segment = segment
         self._reading = reading
         self._memory = memory
+        self._refused = refused
         self._fallbacks: list[str] = []
         self._is_lasting = True
 
@@ -56,8 +63,9 @@ class SidecarSearch:
         """The best of what is there."""
         version = self._segment.floor
         listing, plain = self._listings()
-        builds = [] if listing is None else list(builds_of(listing, version).values())[:_TRIED_MAX]
-        source = self._of_this_checkpoint(builds, (plain or {}).get(version))
+        builds = {} if listing is None else builds_of(listing, version)
+        builds.pop(self._refused or "", None)
+        source = self._of_this_checkpoint(list(builds.values())[:_TRIED_MAX], (plain or {}).get(version))
         older = None if source is not None else self._older(listing)
         reason = NOTHING.reason
         if source is not None:
