@@ -17,47 +17,26 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
 
 import msgspec
 
-from lazydelta.storage.counters import IoCounters
+from bench.ladder_account import RequestAccount
 
 BUCKET = "ladder"
 _KEYS_MAX = 1_000
 
 
-class Served(msgspec.Struct):
+class Served(msgspec.Struct, frozen=True):
     """What is served, and the account of it."""
 
     folder: Path
-    latency_s: float
-    account: IoCounters
-    log: list[dict[str, Any]] = []
-
-    def begin_anew(self) -> None:
-        """Forget what was counted."""
-        self.account, self.log = IoCounters(), []
-
-    @contextmanager
-    def counted(self, kind: str, path: str, ask: str) -> Iterator[list[int]]:
-        """One request: it waits, then the block answers and notes the bytes that it sent."""
-        account, log, sent = self.account, self.log, [0]
-        ticket, began = account.begin(kind), time.monotonic()
-        try:
-            time.sleep(self.latency_s)
-            yield sent
-        finally:
-            account.finish(ticket, bytes_read=sent[0])
-            times = {"began": began, "ended": time.monotonic()}
-            log.append({"kind": kind, "path": path, "range": ask, "depth": ticket.depth, **times})
+    account: RequestAccount
 
 
 class BucketHandler(BaseHTTPRequestHandler):
@@ -74,7 +53,7 @@ class BucketHandler(BaseHTTPRequestHandler):
         address = urlsplit(self.path)
         query = {name: values[0] for name, values in parse_qs(address.query).items()}
         kind = "list" if "list-type" in query else "get"
-        with self.served.counted(kind, self.path, self.headers.get("Range", "")) as sent:
+        with self.served.account.counted(kind, self.path, self.headers.get("Range", "")) as sent:
             if kind == "list":
                 self._list(query)
             else:
@@ -83,7 +62,7 @@ class BucketHandler(BaseHTTPRequestHandler):
 
     def do_HEAD(self) -> None:
         """Size, age and e-tag of an object."""
-        with self.served.counted("head", self.path, ""):
+        with self.served.account.counted("head", self.path, ""):
             self._object(urlsplit(self.path).path, has_body=False)
 
     def log_message(self, *_: object) -> None:
@@ -91,8 +70,8 @@ class BucketHandler(BaseHTTPRequestHandler):
 
     def _account(self) -> None:
         if self.path == "/-/reset":
-            self.served.begin_anew()
-        told = self.served.log if self.path == "/-/log" else self.served.account.snapshot()
+            self.served.account.begin_anew()
+        told = self.served.account.log if self.path == "/-/log" else self.served.account.snapshot()
         self._answer(HTTPStatus.OK, msgspec.json.encode(told), {})
 
     def _list(self, query: dict[str, str]) -> None:
@@ -149,7 +128,7 @@ class BucketHandler(BaseHTTPRequestHandler):
 
 def make_server(folder: Path, latency_ms: float) -> ThreadingHTTPServer:
     """A server on a free port of this machine; the caller lets it serve."""
-    served = Served(folder.resolve(), latency_ms / 1000, IoCounters())
+    served = Served(folder.resolve(), RequestAccount(latency_ms / 1000))
     handler = type("Handler", (BucketHandler,), {"served": served})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler, bind_and_activate=False)
     server.daemon_threads = True
