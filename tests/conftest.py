@@ -1,6 +1,10 @@
 """Fixtures shared by every folder of tests."""
 
+import os
 import signal
+
+# Most tests count requests, or damage files behind the reader's back: those of the cache switch it on.
+os.environ.setdefault("DELTA_CACHE_BYTES", "0")
 
 pytest_plugins = [
     "tests.support.hypothesis_profile",

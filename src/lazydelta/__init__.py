@@ -11,7 +11,15 @@ if TYPE_CHECKING:
     from lazydelta import errors
     from lazydelta.log.commits import ReverseCommitReader
     from lazydelta.predicate import col
-    from lazydelta.scan import DeltaFile, FeatureTripwire, LazyScanConfig, RemoveSet, ScanReport, ScanStrategy
+    from lazydelta.scan import (
+        DeltaFile,
+        FeatureTripwire,
+        LazyScanConfig,
+        RemoveSet,
+        ScanReport,
+        ScanStrategy,
+        cache,
+    )
     from lazydelta.settings import Settings
     from lazydelta.table import DeltaTable, LazyDeltaScanner, Scan, Table, TableInfo, open  # noqa: A004
     from lazydelta.telemetry import metrics
@@ -30,12 +38,14 @@ __all__ = [
     "Settings",
     "Table",
     "TableInfo",
+    "cache",
     "col",
     "errors",
     "metrics",
     "open",
 ]
 
+_MODULES = {"errors": "lazydelta.errors", "cache": "lazydelta.scan.cache"}
 _HOMES = {
     "ReverseCommitReader": "lazydelta.log.commits",
     "col": "lazydelta.predicate",
@@ -52,8 +62,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    if name == "errors":
-        return import_module("lazydelta.errors")
+    if name in _MODULES:
+        return import_module(_MODULES[name])
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'lazydelta' has no attribute {name!r}")

@@ -27,12 +27,15 @@ from lazydelta.protocol.actions import Metadata, Protocol
 from lazydelta.protocol.names import LOG_FOLDER
 from lazydelta.protocol.schema import arrow_schema
 from lazydelta.scan import DeltaFile, FileScan, LazyScanConfig, ScanReport, ScanStrategy, files_of
+from lazydelta.scan.cache import PROCESS_CACHE, Owner
+from lazydelta.scan.cached_opening import RememberingProvider, open_cached
 from lazydelta.scan.config import ScanOrder, check_number
-from lazydelta.settings import Settings, build_settings
+from lazydelta.scan.table_memory import TableMemory
+from lazydelta.settings import Settings, build_settings, process_environment
 from lazydelta.sidecar.discover import SidecarAwareProvider
 from lazydelta.sidecar.memory import TakenOnce
 from lazydelta.sidecar.reading import SidecarReading
-from lazydelta.storage import open_storage
+from lazydelta.storage import access_digest, open_storage
 
 with suppress(ImportError):  # Arrow loads it with its first array: paid here, too
     import_module("pandas")
@@ -109,10 +112,15 @@ class Table:
     """One version of one Delta table."""
 
     def __init__(
-        self, snapshot: Snapshot, settings: Settings, sidecar: SidecarAwareProvider | None = None
+        self,
+        snapshot: Snapshot,
+        settings: Settings,
+        sidecar: SidecarAwareProvider | None = None,
+        memory: TableMemory | None = None,
     ) -> None:
         self._snapshot = snapshot
         self._sidecar = sidecar
+        self._memory = memory
         self._settings = settings
 
     @property
@@ -163,7 +171,9 @@ class Table:
         if unknown:
             known = ", ".join(LazyScanConfig.__struct_fields__)
             raise InvalidRequestError(f"a scan has no option {unknown[0]!r}", "scan()", f"there are: {known}")
-        return Scan(FileScan(self._snapshot, msgspec.structs.replace(base, **changes), self._sidecar))
+        return Scan(
+            FileScan(self._snapshot, msgspec.structs.replace(base, **changes), self._sidecar, self._memory)
+        )
 
     def history(self, limit: int | None = None) -> Iterator[CommitRecord]:
         """The commits up to this version that are still there, newest first."""
@@ -235,9 +245,20 @@ def open(  # noqa: A001 - `lazydelta.open` is the name users meet
         folder=f"{LOG_FOLDER}/{chosen.sidecar_directory}",
         row_groups_per_batch=chosen.sidecar_row_groups_per_batch,
     )
-    sidecar = SidecarAwareProvider(storage, reading, TakenOnce())
-    snapshot = open_snapshot(storage, version=version, parallelism=parallelism, companion=sidecar)
-    return Table(snapshot, chosen, sidecar)
+    if chosen.cache_bytes == 0:
+        sidecar = SidecarAwareProvider(storage, reading, TakenOnce())
+        snapshot = open_snapshot(storage, version=version, parallelism=parallelism, companion=sidecar)
+        sidecar.opened(snapshot.state.metadata)
+        return Table(snapshot, chosen, sidecar)
+    memory = TableMemory(
+        PROCESS_CACHE,
+        Owner(storage.root, access_digest(chosen, process_environment())),
+        budget_bytes=chosen.cache_bytes,
+        max_staleness_seconds=chosen.max_staleness_seconds,
+    )
+    known = RememberingProvider(storage, reading, memory)
+    snapshot = open_cached(storage, memory, known, version=version, parallelism=parallelism)
+    return Table(snapshot, chosen, known, memory)
 
 
 DeltaTable = open

@@ -21,6 +21,8 @@ from lazydelta.sidecar.discover import SidecarAwareProvider
 from lazydelta.sidecar.reading import Discovery, SidecarReading
 from lazydelta.storage import Storage
 
+_BY_MANIFEST = "by the manifest"
+
 
 class RememberingProvider(SidecarAwareProvider):
     """Looks for a sidecar only where none is known of the very same checkpoint."""
@@ -28,26 +30,50 @@ class RememberingProvider(SidecarAwareProvider):
     def __init__(self, storage: Storage, reading: SidecarReading, memory: TableMemory) -> None:
         super().__init__(storage, reading, memory)
         self._table = memory
-        self._known: Discovery | None = None
         self._began = 0.0
-        self._asked: LogSegment | None = None
+        self._known_manifest: Discovery | None = None
+        self._known: Discovery | None = None
 
     def pinned(self, segment: LogSegment) -> None:
         """Take what is known of the segment's checkpoint, or look."""
         self._began = time.monotonic()
-        self._asked = segment
-        self._known = None if segment.checkpoint is None else self._table.discovery(segment, self.reading)
-        if self._known is None:
+        self._known = None
+        self._known_manifest = self._remembered(segment, _BY_MANIFEST)
+        if self._known_manifest is None:
             super().pinned(segment)
+        else:
+            self._segment = segment
+            self._by_manifest = self._footers = self._found = None
 
-    def discover(self) -> Discovery:
-        """What is known, else what was found."""
-        if self._known is None:
-            found = super().discover()
-            if self._asked is not None and self._asked.checkpoint is not None and self.reading.is_enabled:
-                self._table.keep_discovery(self._asked, self.reading, found, began=self._began)
-            self._known = found
-        return self._known
+    def by_manifest(self) -> Discovery:
+        """What is known of the manifest, else what it tells."""
+        if self._known_manifest is None:
+            self._known_manifest = super().by_manifest()
+            self._remember(_BY_MANIFEST, self._known_manifest)
+        return self._known_manifest
+
+    def discover(self, storage: Storage | None = None) -> Discovery:
+        """The same of every place where a sidecar may be."""
+        if self._known is not None:
+            return self._known
+        place = f"anywhere, of the table {self._table_id}"
+        known = None if self._segment is None else self._remembered(self._segment, place)
+        if known is None:
+            known = super().discover(storage)
+            self._remember(place, known)
+        if known.is_lasting:
+            self._known = known
+        return known
+
+    def _remembered(self, segment: LogSegment, place: str) -> Discovery | None:
+        if segment.checkpoint is None or not self.reading.is_enabled:
+            return None
+        return self._table.discovery(segment, self.reading, place)
+
+    def _remember(self, place: str, found: Discovery) -> None:
+        segment = self._segment
+        if found.is_lasting and segment is not None and segment.checkpoint is not None:
+            self._table.keep_discovery(segment, self.reading, place, found, began=self._began)
 
 
 def open_cached(
@@ -67,6 +93,7 @@ def open_cached(
     known = memory.snapshot(segment)
     if known is not None:
         companion.pinned(segment)
+        companion.opened(known.state.metadata)
         return msgspec.structs.replace(
             known, storage=storage, opening=storage.counters.snapshot(), commits_kept={}
         )
@@ -77,6 +104,7 @@ def open_cached(
         companion=companion,
         since=_known_state(memory, older),
     )
+    companion.opened(snapshot.state.metadata)
     memory.keep_snapshot(snapshot)
     return snapshot
 
@@ -93,7 +121,7 @@ def _listed(
         if older is None:
             segment = find_segment(storage, version, on_hint=companion.hinted)
         else:
-            is_known = memory.has_sidecar(older, companion.reading)
+            is_known = memory.has_discovery(older, companion.reading, _BY_MANIFEST)
             on_hint = (lambda _: None) if is_known else companion.hinted
             segment = find_segment_again(storage, older, version, on_hint=on_hint)
     except TableNotFoundError:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from lazydelta.scan.table_memory import CacheUse
 from lazydelta.storage import IoSnapshot
 
 
@@ -41,6 +42,8 @@ class ScanReport(msgspec.Struct, frozen=True, kw_only=True):
     bytes_read: int
     round_trips: int
     retries: int
+    cache_hits: dict[str, int]  # by kind, opening included
+    cache_bytes: int  # of what was taken from the cache, as it takes memory
     remove_set_peak: int
     remove_set_on_disk: bool
     time_to_first_file_ms: float | None
@@ -78,6 +81,9 @@ class ScanReport(msgspec.Struct, frozen=True, kw_only=True):
         yield "log bytes read", f"{self.bytes_read:,} in {requests}, opening included"
         if self.retries:
             yield "retries", f"{self.retries:,}"
+        if self.cache_hits:
+            hits = ", ".join(f"{count:,} {kind}" for kind, count in sorted(self.cache_hits.items()))
+            yield "from the cache", f"{hits}: {self.cache_bytes:,} bytes of memory"
         place = ", moved to disk" if self.remove_set_on_disk else ""
         yield "remove set", f"{self.remove_set_peak:,} keys at its peak{place}"
         if self.time_to_first_file_ms is not None:
@@ -111,6 +117,7 @@ class ScanTally(msgspec.Struct, kw_only=True):
     unknown_actions: Counter[str] = msgspec.field(default_factory=Counter)
     remove_set_peak: int = 0
     remove_set_on_disk: bool = False
+    cache: CacheUse = msgspec.field(default_factory=CacheUse)
     first_file: float | None = None
     ended: float | None = None
     is_finished: bool = False

@@ -27,6 +27,7 @@ from lazydelta.scan.replay import Replay, forward_files, reverse_files
 from lazydelta.scan.report import ScanReport, ScanTally, add_io, milliseconds
 from lazydelta.scan.skipping import matching_row_groups, possible_rows
 from lazydelta.scan.strategy import choose_strategy
+from lazydelta.scan.table_memory import TableMemory
 from lazydelta.scan.tripwire import FeatureTripwire
 from lazydelta.sidecar.discover import SidecarAwareProvider
 from lazydelta.sidecar.public_rows import RowShape
@@ -39,10 +40,15 @@ class FileScan:
     """A scan that can be run again; each run pulls from the log anew. `report` tells of the latest run."""
 
     def __init__(
-        self, snapshot: Snapshot, config: LazyScanConfig, sidecar: SidecarAwareProvider | None = None
+        self,
+        snapshot: Snapshot,
+        config: LazyScanConfig,
+        sidecar: SidecarAwareProvider | None = None,
+        memory: TableMemory | None = None,
     ) -> None:
         self.snapshot = snapshot
         self.sidecar = sidecar
+        self.memory = memory
         self.config = config.checked()
         self.predicate = _bound(snapshot, self.config)
         self._tally: ScanTally | None = None
@@ -78,6 +84,9 @@ class FileScan:
         self._io = storage.counters
         tripwire = FeatureTripwire(strict=config.strict)
         kept = snapshot.hand_over()
+        memory = None if self.memory is None else self.memory.for_run()
+        if memory is not None:
+            tally.cache = memory.use
         log_event(
             "scan", table=storage.root, version=snapshot.version, strategy=strategy.value, reason=reason
         )
@@ -95,6 +104,7 @@ class FileScan:
                 demand=lambda: _commits_needed(config.limit, tally),
                 sidecar=self.sidecar,
                 sidecar_rows=self._sidecar_request(columns, tally),
+                memory=memory,
             )
             try:
                 yield from self._stages(replay, strategy, columns)
@@ -183,6 +193,7 @@ class FileScan:
     def _report(self, tally: ScanTally) -> ScanReport:
         segment = self.snapshot.segment
         io = add_io(self.snapshot.opening, self._io.snapshot())
+        cache = tally.cache if self.memory is None else tally.cache.added_to(self.memory.use)
         elapsed = milliseconds(tally.started, tally.ended or time.perf_counter())
         assert elapsed is not None
         return ScanReport(
@@ -213,6 +224,8 @@ class FileScan:
             bytes_read=io.bytes_read,
             round_trips=io.round_trips,
             retries=io.retries,
+            cache_hits=dict(cache.hits),
+            cache_bytes=cache.bytes,
             remove_set_peak=tally.remove_set_peak,
             remove_set_on_disk=tally.remove_set_on_disk,
             time_to_first_file_ms=milliseconds(tally.started, tally.first_file),

@@ -53,6 +53,10 @@ class CacheUse(msgspec.Struct, kw_only=True):
     hits: Counter[str] = msgspec.field(default_factory=Counter)
     bytes: int = 0
 
+    def added_to(self, opening: CacheUse) -> CacheUse:
+        """Opening and running as one account."""
+        return CacheUse(hits=opening.hits + self.hits, bytes=opening.bytes + self.bytes)
+
 
 class TableMemory:
     """The cache as one opening or one run of a scan sees it. `for_run` begins another account."""
@@ -173,29 +177,29 @@ class TableMemory:
 
     # --- sidecars ---
 
-    def discovery(self, segment: LogSegment, reading: SidecarReading) -> Discovery | None:
+    def discovery(self, segment: LogSegment, reading: SidecarReading, place: str) -> Discovery | None:
         """What was found beside this very checkpoint. That there is nothing holds only while it is fresh."""
-        key = _sidecar_key(segment, reading)
+        key = _sidecar_key(segment, reading, place)
         found = self._take(CacheKind.SIDECAR, key, lambda f: _is_lasting(f.discovery) or self._is_fresh(f.at))
         return None if found is None else found.discovery
 
-    def has_sidecar(self, segment: LogSegment, reading: SidecarReading) -> bool:
-        """Whether a sidecar of the checkpoint is known and proven."""
-        key = _sidecar_key(segment, reading)
+    def has_discovery(self, segment: LogSegment, reading: SidecarReading, place: str) -> bool:
+        """Whether `discovery` would know."""
+        key = _sidecar_key(segment, reading, place)
         found = self._cache.peek(self._owner, CacheKind.SIDECAR, key)
         return found is not None and (_is_lasting(found.discovery) or self._is_fresh(found.at))
 
     def keep_discovery(
-        self, segment: LogSegment, reading: SidecarReading, discovery: Discovery, *, began: float
+        self, segment: LogSegment, reading: SidecarReading, place: str, discovery: Discovery, *, began: float
     ) -> None:
-        """A sidecar was looked for."""
+        """A sidecar was looked for, in some place."""
         manifest = None if discovery.source is None else discovery.source.manifest
         size = 0
         if manifest is not None:
             size = _ROW_GROUP_BYTES * len(manifest.row_groups) + _PART_BYTES * len(manifest.parts)
             size += 8 * len(manifest.metadata.schema_string or "")
         found = Found(discovery=discovery, at=began)
-        self._put(CacheKind.SIDECAR, _sidecar_key(segment, reading), found, size)
+        self._put(CacheKind.SIDECAR, _sidecar_key(segment, reading, place), found, size)
 
     def distrust_sidecars(self) -> None:
         """A part turned out damaged: what is kept of this table's sidecars is looked for anew."""
@@ -268,10 +272,10 @@ def _is_written_once(file: str) -> bool:
     return name is not None and name.build is not None
 
 
-def _sidecar_key(segment: LogSegment, reading: SidecarReading) -> Hashable:
+def _sidecar_key(segment: LogSegment, reading: SidecarReading, place: str) -> Hashable:
     """Everything that a sidecar is proven by."""
     files: list[LogFile | None] = [segment.checkpoint_commit]
     files.extend(segment.checkpoint.files if segment.checkpoint is not None else ())
     files.append(next((crc for crc in segment.crcs if crc.version == segment.floor), None))
     infos = tuple(None if file is None else file.info for file in files)
-    return (segment.floor, infos, reading.folder, reading.is_enabled, reading.uses_manifest)
+    return (place, segment.floor, infos, reading.folder, reading.is_enabled, reading.uses_manifest)

@@ -9,7 +9,7 @@ from lazydelta.storage.interface import (
     Storage,
     past_end,
 )
-from lazydelta.storage.opening import open_storage
+from lazydelta.storage.opening import access_digest, open_storage
 from lazydelta.storage.ranged_file import RangedFile
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "ObjectTooShortError",
     "RangedFile",
     "Storage",
+    "access_digest",
     "open_storage",
     "past_end",
 ]
