@@ -142,7 +142,7 @@ def _older_or_checkpoint(replay: Replay, found: Discovery) -> FloorChoice:
     older = found.older
     assert older is not None
     assert replay.sidecar_rows is not None
-    through = bytes_through(older, replay.sidecar_rows.predicate)
+    through = bytes_through(older, replay.sidecar_rows.pruner)
     instead = checkpoint_bytes(replay.segment)
     count = len(older.commits)
     costs = (

@@ -199,7 +199,7 @@ def _parts(plan: _Plan, mask: RemoveSet) -> OrderedRows:
         shape=replay.sidecar_rows.shape,
         traversal=plan.traversal,
         judge=judged,
-        predicate=replay.sidecar_rows.predicate,
+        pruner=replay.sidecar_rows.pruner,
         is_limited=plan.limit is not None,
     )
     memory = replay.sidecar.memory if replay.memory is None else replay.memory

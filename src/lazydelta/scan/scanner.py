@@ -30,6 +30,7 @@ from lazydelta.scan.strategy import choose_strategy
 from lazydelta.scan.table_memory import TableMemory
 from lazydelta.scan.tripwire import FeatureTripwire
 from lazydelta.sidecar.discover import SidecarAwareProvider
+from lazydelta.sidecar.pruner import pruners_of
 from lazydelta.sidecar.public_rows import RowShape
 from lazydelta.sidecar.reader import SidecarRequest
 from lazydelta.storage import Deadline, IoCounters
@@ -156,7 +157,7 @@ class FileScan:
             shape=RowShape(
                 columns=wanted.columns, statistics=() if predicate is None else predicate.stats_columns
             ),
-            predicate=predicate,
+            pruners=pruners_of(predicate),
             keep_rows=wanted.keep_rows,
             is_limited=self.config.limit is not None,
         )

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lazydelta.log.segment import LogListing, LogSegment, list_log
-from lazydelta.predicate import BoundPredicate
 from lazydelta.protocol.names import LOG_FOLDER
 from lazydelta.sidecar.binding import mismatch
 from lazydelta.sidecar.damage import damaged
 from lazydelta.sidecar.folder import read_manifest
 from lazydelta.sidecar.manifest import Manifest
+from lazydelta.sidecar.pruner import Pruner
 from lazydelta.sidecar.reading import MetadataSource, MetadataTier, OlderSidecar
 from lazydelta.sidecar.row_group_plan import plan_reads
 from lazydelta.storage import Storage
@@ -37,10 +37,10 @@ def older_sidecar(storage: Storage, folder: str, segment: LogSegment, *, version
     return OlderSidecar(source=source, commits=tuple(log.commits[number] for number in between))
 
 
-def bytes_through(older: OlderSidecar, predicate: BoundPredicate | None) -> int:
+def bytes_through(older: OlderSidecar, pruner: Pruner | None) -> int:
     """About what it costs: the commits in between, and the row groups that the manifest does not rule out."""
     manifest = older.source.manifest
-    plan = plan_reads(manifest, predicate)
+    plan = plan_reads(manifest, pruner)
     if plan.units is None:
         return older.commit_bytes + sum(manifest.parts[at].size_bytes for at in plan.parts)
     rows_read = {(unit.part, unit.row_group) for unit in plan.units}

@@ -55,10 +55,10 @@ class OrderedRows:
     ) -> None:
         self.source = source
         self._loader = RowGroupLoader(storage, source, reading=reading, memory=memory)
-        self._request = request if reading.prunes else msgspec.structs.replace(request, predicate=None)
+        self._request = request if reading.prunes else msgspec.structs.replace(request, pruner=None)
         self._units_read: list[RowUnit] = []
         self._released: tuple[SortKey | None, int] = (None, 0)  # up to where, of how many units
-        plan = plan_reads(source.manifest, self._request.predicate)
+        plan = plan_reads(source.manifest, self._request.pruner)
         self._skipped = plan.row_groups_skipped
         self.sources = list(self._sources(plan))
 

@@ -14,9 +14,8 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from lazydelta.predicate import BoundPredicate
 from lazydelta.sidecar.damage import damaged
-from lazydelta.sidecar.pruning import possible_by_footer
+from lazydelta.sidecar.pruner import Pruner
 from lazydelta.sidecar.public_rows import RowShape
 from lazydelta.sidecar.read_ahead import ReadAhead
 from lazydelta.sidecar.row_group_loader import Piece, RowGroupLoader
@@ -35,7 +34,7 @@ class OrderedRequest(msgspec.Struct, frozen=True, kw_only=True):
     shape: RowShape  # with the keys of the traversal
     traversal: Traversal
     judge: RowJudge
-    predicate: BoundPredicate | None = None
+    pruner: Pruner | None = None
     is_limited: bool = False  # the caller may stop after a few rows: nothing is read ahead
 
 
@@ -94,12 +93,10 @@ class PartRows:
 
     def _open(self) -> None:
         self._is_open = True
-        predicate = self._request.predicate
+        pruner = self._request.pruner
         with closing(self._loader.part(self._part)) as reader:
             count = reader.metadata.num_row_groups
-            possible = (
-                np.ones(count, np.bool_) if predicate is None else possible_by_footer(reader, predicate)
-            )
+            possible = np.ones(count, np.bool_) if pruner is None else pruner.by_footer(reader)
         left = [row_group for row_group in self._left if possible[row_group]]
         self.row_groups_skipped = len(self._left) - len(left)
         self._left = left

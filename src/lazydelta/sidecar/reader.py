@@ -9,21 +9,20 @@ gives them out twice.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterator
 from contextlib import closing
 
 import msgspec
 import pyarrow as pa
 
 from lazydelta.log.file_rows import Batches, Mask, RowFilter
-from lazydelta.predicate import BoundPredicate
 from lazydelta.sidecar.memory import SidecarMemory
-from lazydelta.sidecar.pruning import possible_by_footer
+from lazydelta.sidecar.pruner import Pruner
 from lazydelta.sidecar.public_rows import RowShape
 from lazydelta.sidecar.read_ahead import ReadAhead
 from lazydelta.sidecar.reading import MetadataSource, SidecarReading
 from lazydelta.sidecar.row_group_loader import Piece, RowGroupLoader
-from lazydelta.sidecar.row_group_plan import RowUnit, Run, plan_reads, runs_of
+from lazydelta.sidecar.row_group_plan import Plan, RowUnit, Run, plan_reads, runs_of
 from lazydelta.storage import Storage
 
 _RUNS_AHEAD = 2
@@ -33,9 +32,16 @@ class SidecarRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Which rows of a sidecar, and what of them."""
 
     shape: RowShape
-    predicate: BoundPredicate | None = None
+    # One pass for each, a narrow one first: it says where rows are likely, the last one where they may be. A
+    # row group is read once, and no pass is begun before the one before it is consumed.
+    pruners: tuple[Pruner, ...] = ()
     keep_rows: RowFilter | None = None
     is_limited: bool = False  # the caller may stop after a few rows: nothing is read ahead
+
+    @property
+    def pruner(self) -> Pruner | None:
+        """Of the first pass."""
+        return self.pruners[0] if self.pruners else None
 
 
 class SidecarReader:
@@ -56,6 +62,7 @@ class SidecarReader:
         self._reading = reading
         self._loader = RowGroupLoader(storage, source, reading=reading, memory=memory)
         self._ahead: ReadAhead[Run, list[Piece]] | None = None
+        self._planned: set[RowUnit] = set()
         self._judged: dict[RowUnit, int] = {}  # rows of each row group that the caller has seen or refused
 
     @property
@@ -71,7 +78,7 @@ class SidecarReader:
     def start(self) -> None:
         """Begin to read, unless the caller may stop after a few rows; `rows` goes on from there."""
         if self._ahead is None and not self._request.is_limited:
-            self._ahead = ReadAhead(self._runs(), self._loaded, _RUNS_AHEAD)
+            self._ahead = ReadAhead(self._runs(self._passes[0]), self._loaded, _RUNS_AHEAD)
             self._ahead.start()
 
     def rows(self) -> Batches:
@@ -105,44 +112,51 @@ class SidecarReader:
         if self._ahead is not None:
             self._ahead.close()
 
+    @property
+    def _passes(self) -> tuple[Pruner | None, ...]:
+        pruners = self._request.pruners if self._reading.prunes else ()
+        return pruners or (None,)
+
     def _pieces(self) -> Generator[Piece, None, None]:
-        request = self._request
-        if request.is_limited:
-            for run in self._runs():
-                yield from self._loader.pieces(run, request.shape)
+        for number, pruner in enumerate(self._passes):
+            if self._request.is_limited:
+                for run in self._runs(pruner):
+                    yield from self._loader.pieces(run, self._request.shape)
+                continue
+            if number or self._ahead is None:
+                self._ahead = ReadAhead(self._runs(pruner), self._loaded, _RUNS_AHEAD)
+            with closing(self._ahead.results()) as loaded:
+                for pieces in loaded:
+                    yield from pieces
+
+    def _runs(self, pruner: Pruner | None) -> Iterator[Run]:
+        plan = plan_reads(self.source.manifest, pruner)
+        units = self._units(self._units_of(plan), pruner)
+        if pruner is self._passes[-1]:
+            self.row_groups_skipped += plan.row_groups_skipped
+        return runs_of(units, 1 if self._request.is_limited else self._reading.row_groups_per_batch)
+
+    def _units_of(self, plan: Plan) -> Iterator[RowUnit]:
+        if plan.units is not None:
+            yield from plan.units
             return
-        self.start()
-        assert self._ahead is not None
-        with closing(self._ahead.results()) as loaded:
-            for pieces in loaded:
-                yield from pieces
+        for part in plan.parts:
+            for group in reversed(range(self.source.manifest.parts[part].num_row_groups)):
+                yield RowUnit(part, group)
 
-    def _runs(self) -> Iterable[Run]:
-        request = self._request
-        predicate = request.predicate if self._reading.prunes else None
-        plan = plan_reads(self.source.manifest, predicate)
-        self.row_groups_skipped += plan.row_groups_skipped
-        units = self._units(plan.parts, plan.units, predicate)
-        return runs_of(units, 1 if request.is_limited else self._reading.row_groups_per_batch)
-
-    def _units(
-        self, parts: Sequence[int], units: Sequence[RowUnit] | None, predicate: BoundPredicate | None
-    ) -> Iterator[RowUnit]:
+    def _units(self, units: Iterator[RowUnit], pruner: Pruner | None) -> Iterator[RowUnit]:
         """Row groups to read, asked of each part's footer when its turn comes."""
         verdicts: dict[int, Mask] = {}
-        if units is None:
-            units = [
-                RowUnit(part, group)
-                for part in parts
-                for group in reversed(range(self.source.manifest.parts[part].num_row_groups))
-            ]
         for unit in units:
-            if predicate is not None and unit.part not in verdicts:
-                with closing(self._loader.part(unit.part)) as reader:
-                    verdicts[unit.part] = possible_by_footer(reader, predicate)
-            if unit.part in verdicts and not verdicts[unit.part][unit.row_group]:
-                self.row_groups_skipped += 1
+            if unit in self._planned:
                 continue
+            if pruner is not None and unit.part not in verdicts:
+                with closing(self._loader.part(unit.part)) as reader:
+                    verdicts[unit.part] = pruner.by_footer(reader)
+            if unit.part in verdicts and not verdicts[unit.part][unit.row_group]:
+                self.row_groups_skipped += pruner is self._passes[-1]
+                continue
+            self._planned.add(unit)
             yield unit
 
     def _loaded(self, run: Run) -> list[Piece]:

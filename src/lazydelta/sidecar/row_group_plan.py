@@ -13,11 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lazydelta.predicate import BoundPredicate
 from lazydelta.protocol.value_text import values_from_text
 from lazydelta.sidecar.folder import row_groups_by_part
 from lazydelta.sidecar.manifest import Manifest
-from lazydelta.sidecar.pruning import possible_parts, possible_row_groups
+from lazydelta.sidecar.pruner import Pruner
 
 
 class RowUnit(msgspec.Struct, frozen=True):
@@ -42,16 +41,16 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     row_groups_skipped: int  # ruled out by the manifest
 
 
-def plan_reads(manifest: Manifest, predicate: BoundPredicate | None) -> Plan:
+def plan_reads(manifest: Manifest, pruner: Pruner | None) -> Plan:
     """What the manifest does not rule out."""
-    parts = np.ones(len(manifest.parts), bool) if predicate is None else possible_parts(manifest, predicate)
+    parts = np.ones(len(manifest.parts), bool) if pruner is None else pruner.parts(manifest)
     parts &= np.array([part.num_live > 0 for part in manifest.parts], bool)
     newest = _newest_first([part.order_max for part in manifest.parts], manifest.order_type)
     ordered = tuple(at for at in newest.to_pylist() if parts[at])
     if not manifest.row_groups:
         kept = sum(manifest.parts[at].num_row_groups for at in ordered)
         return Plan(parts=ordered, units=None, row_groups_skipped=manifest.num_row_groups - kept)
-    units = _units(manifest, parts, predicate)
+    units = _units(manifest, parts, pruner)
     in_use = {unit.part for unit in units}
     return Plan(
         parts=tuple(part for part in ordered if part in in_use),
@@ -74,14 +73,12 @@ def runs_of(units: Iterable[RowUnit], row_groups_max: int) -> Iterator[Run]:
         yield Run(part, tuple(groups))
 
 
-def _units(
-    manifest: Manifest, parts: Sequence[bool], predicate: BoundPredicate | None
-) -> tuple[RowUnit, ...]:
+def _units(manifest: Manifest, parts: Sequence[bool], pruner: Pruner | None) -> tuple[RowUnit, ...]:
     groups = manifest.row_groups
     local = [at for of_part in row_groups_by_part(manifest) for at in range(len(of_part))]
     kept = np.array([parts[group.part] for group in groups], bool)
-    if predicate is not None:
-        kept &= possible_row_groups(manifest, groups, predicate)
+    if pruner is not None:
+        kept &= pruner.row_groups(manifest, groups)
     newest = _newest_first([group.event_hour_max for group in groups], manifest.order_type)
     return tuple(RowUnit(groups[at].part, local[at]) for at in newest.to_pylist() if kept[at])
 
