@@ -17,7 +17,6 @@ from contextlib import closing
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -28,7 +27,7 @@ from lazydelta.log.file_rows import Mask
 from lazydelta.log.segment import LogFile
 from lazydelta.protocol.names import LogFileKind
 from lazydelta.scan.run import Replay
-from lazydelta.scan.tail_slices import Lines, TailSlice, commit_slices
+from lazydelta.scan.tail_slices import TailSlice, commit_slices
 from lazydelta.sidecar.damage import DamagedSidecarError
 from lazydelta.sidecar.delta_chain import DeltaChain, chain_of
 from lazydelta.sidecar.delta_rows import ACTION, VERSION, DeltaPiece, DeltaRows, DeltaSpan
@@ -176,17 +175,17 @@ class _Columns:
 
     def slice_of(self, piece: DeltaPiece, others: Counter[str]) -> TailSlice:
         """The piece as a slice; `others` are counted with it."""
-        is_add, is_remove = (_is_action(piece.rows, action) for action in ("add", "remove"))
-        lines = _lines(piece.rows.column(VERSION).to_numpy(), is_remove)
+        rows = _newest_first(piece.rows)
+        is_add, is_remove = (_is_action(rows, action) for action in ("add", "remove"))
         return TailSlice(
             version=piece.step.high,
             is_compacted=piece.step.low < piece.step.high,
             is_first=piece.step.is_first,
             is_last=piece.step.is_last,
-            adds=self._adds.public(piece.rows.filter(pa.array(is_add)), self._root),
-            add_lines=lines[is_add],
-            removes=self._removes.public(piece.rows.filter(pa.array(is_remove)), self._root),
-            remove_lines=lines[is_remove],
+            adds=self._adds.public(rows.filter(pa.array(is_add)), self._root),
+            add_lines=np.flatnonzero(is_add),
+            removes=self._removes.public(rows.filter(pa.array(is_remove)), self._root),
+            remove_lines=np.flatnonzero(is_remove),
             others=others,
             has_all_columns=False,
         )
@@ -197,9 +196,8 @@ def _is_action(rows: pa.RecordBatch, action: str) -> Mask:
     return flags
 
 
-def _lines(versions: npt.NDArray[np.int64], is_remove: Mask) -> Lines:
-    """A number for each row: newer versions first, in one version adds first."""
-    order = np.lexsort((np.arange(len(versions)), is_remove, -versions))
-    lines = np.empty(len(versions), np.int64)
-    lines[order] = np.arange(len(versions))
-    return lines
+def _newest_first(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Newer versions first, in one version adds first, else as the file has them."""
+    versions = rows.column(VERSION).to_numpy()
+    order = np.lexsort((np.arange(len(versions)), _is_action(rows, "remove"), -versions))
+    return rows if (np.diff(order) == 1).all() else rows.take(pa.array(order))
