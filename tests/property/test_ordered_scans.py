@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lazydelta as ld
+from lazydelta.errors import CorruptLogError
 from lazydelta.settings import Settings
 from lazydelta.sidecar.config import SidecarConfig
 from lazydelta.storage import open_storage
@@ -126,7 +127,7 @@ def test_a_sidecar_damaged_half_way_gives_every_file_once_and_in_order(
         part.write_bytes(body)
     try:
         found += files
-    except ld.CorruptLogError as gone:  # what went out cannot be told any more: an end, not a wrong answer
+    except CorruptLogError as gone:  # what went out cannot be told any more: an end, not a wrong answer
         assert "after some of its files had gone out" in gone.what
         assert [told[key] for key in keys(found)] == sorted(told.values(), reverse=order == "desc")[
             : len(found)

@@ -216,6 +216,7 @@ def _with_parts(plan: _Plan, merge: LazyMerge, parts: OrderedRows) -> Batches:
         merge.add(part)
     with closing(parts), closing(merge.rows(parts.released)) as stream:
         try:
+            parts.open_unknown()
             for rows in stream:
                 _count(plan.replay, parts)
                 yield rows

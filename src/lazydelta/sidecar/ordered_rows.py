@@ -8,6 +8,7 @@ tells which rows were given out before, so that nobody gives them out twice.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 import pyarrow as pa
@@ -23,7 +24,7 @@ from lazydelta.sidecar.public_rows import RowShape
 from lazydelta.sidecar.reading import MetadataSource, MetadataTier, SidecarReading
 from lazydelta.sidecar.row_group_loader import RowGroupLoader
 from lazydelta.sidecar.row_group_plan import Plan, RowUnit, Run, plan_reads
-from lazydelta.sidecar.sort_keys import SortKey, backwards
+from lazydelta.sidecar.sort_keys import SortKey, backwards, before_all
 from lazydelta.storage import Storage
 
 _ROW_GROUP_ROWS_MAX = 8 * limits.SIDECAR_SLICE_ROWS  # a row group is held whole
@@ -76,6 +77,17 @@ class OrderedRows:
     def parts_opened(self) -> set[int]:
         """Their places in the manifest."""
         return self._loader.parts_opened
+
+    def open_unknown(self) -> None:
+        """Open the parts of which nothing is told: before anything else, so better side by side."""
+        unknown = [
+            source
+            for source in self.sources
+            if source.bound == before_all((), descending=self._request.traversal.descending)
+        ]
+        if len(unknown) > 1:
+            with ThreadPoolExecutor(limits.COMMIT_PARALLELISM, "lazydelta-footer") as pool:
+                list(pool.map(PartRows.open, unknown))
 
     def released(self, bound: SortKey | None) -> None:
         """Rows up to this bound go out now."""

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from lazydelta.sidecar.damage import damaged
+from lazydelta.sidecar.order_bounds import footer_bounds
 from lazydelta.sidecar.pruner import Pruner
 from lazydelta.sidecar.public_rows import RowShape
 from lazydelta.sidecar.read_ahead import ReadAhead
@@ -74,7 +75,7 @@ class PartRows:
     def read_on(self) -> pa.RecordBatch | None:
         """The next row group; at first the footer alone, which may rule some out."""
         if not self._is_open:
-            self._open()
+            self.open()
             return None
         if self._loaded is None:
             self._loaded = self._load()
@@ -86,20 +87,35 @@ class PartRows:
         self._units_read.append(RowUnit(self._part, row_group))
         return self._request.judge(rows) if rows.num_rows else None
 
+    def open(self) -> None:
+        """Read the footer: it may rule row groups out, and may tell where those that are left begin."""
+        if self._is_open:
+            return
+        self._is_open = True
+        traversal, manifest = self._request.traversal, self._loader.source.manifest
+        with closing(self._loader.part(self._part)) as reader:
+            possible = np.ones(reader.metadata.num_row_groups, np.bool_)
+            if self._request.pruner is not None:
+                possible = self._request.pruner.by_footer(reader)
+            left = [row_group for row_group in self._left if possible[row_group]]
+            self.row_groups_skipped = len(self._left) - len(left)
+            self._left = left
+            if left and not self._knows_begins:
+                begins = footer_bounds(reader, manifest.order_type, traversal)
+                self._begins = self._begins if begins is None else dict(enumerate(begins))
+
     def close(self) -> None:
         """Stop what is under way."""
         if self._loaded is not None:
             self._loaded.close()
 
-    def _open(self) -> None:
-        self._is_open = True
-        pruner = self._request.pruner
-        with closing(self._loader.part(self._part)) as reader:
-            count = reader.metadata.num_row_groups
-            possible = np.ones(count, np.bool_) if pruner is None else pruner.by_footer(reader)
-        left = [row_group for row_group in self._left if possible[row_group]]
-        self.row_groups_skipped = len(self._left) - len(left)
-        self._left = left
+    @property
+    def _knows_begins(self) -> bool:
+        """Whether the manifest tells as much as the footer: row groups, and the very values of the rows."""
+        traversal = self._request.traversal
+        if traversal.column is None or not self._loader.source.manifest.row_groups:
+            return False
+        return traversal.column.is_partition or not traversal.descending
 
     def _load(self) -> Generator[tuple[int, list[Piece]], None, None]:
         units = [RowUnit(self._part, row_group) for row_group in self._left]

@@ -46,6 +46,14 @@ class PartColumns:
         self._fixed = {field.name for field in schema if field_path(field) is None}
         self.names = [name for name in schema.names if name in set(self._needed())]
 
+    @property
+    def order_name(self) -> str | None:
+        """The column that holds what the rows are ordered by; None where the part has none."""
+        order = self._shape.order
+        if order is None:
+            return None
+        return self._by_role.get(("partition" if order.is_partition else "min", order.path))
+
     def public(self, rows: pa.RecordBatch, root: str) -> pa.RecordBatch:
         """The rows of the part, which have at least the columns `names`, as the scan knows them."""
         arrays = {"path": canonical_paths(rows.column("path"), root)}
@@ -79,15 +87,12 @@ class PartColumns:
             names.extend(self._statistics_names(wanted).values())
         if self._shape.statistics:
             names.extend(("num_records", "tight_bounds"))
-        if self._shape.order is not None and (name := self._order_name(self._shape.order)) is not None:
-            names.append(name)
+        if self.order_name is not None:
+            names.append(self.order_name)
         return names
 
-    def _order_name(self, order: SortColumn) -> str | None:
-        return self._by_role.get(("partition" if order.is_partition else "min", order.path))
-
     def _order_values(self, rows: pa.RecordBatch, order: SortColumn) -> pa.Array:
-        name, wanted = self._order_name(order), arrow_type(order.type)
+        name, wanted = self.order_name, arrow_type(order.type)
         values = None if name is None else widened(rows.column(name), wanted)
         return pa.nulls(rows.num_rows, wanted) if values is None else values
 
