@@ -186,11 +186,14 @@ def _sidecar_rows(replay: Replay, reader: SidecarReader, mask: RemoveSet) -> Bat
 
 
 def _mask_handed_out(reader: SidecarReader, mask: RemoveSet, loss: LazyDeltaError) -> None:
-    """What went out must not come again: those rows are read once more and put into the mask."""
+    """What went out must not come again: those rows are read once more and put into the mask.
+
+    Where that is impossible the scan ends with an error; the store's own errors say best what is wrong.
+    """
     try:
         for rows in reader.handed_out():
             mask.remember(FileKeys(rows.column("path"), deletion_vectors(rows)))
-    except (DamagedSidecarError, StorageError) as gone:
+    except DamagedSidecarError as gone:
         raise CorruptLogError(
             f"the sidecar was lost while it was read ({loss.what}), after some of its files had gone out",
             gone.where,

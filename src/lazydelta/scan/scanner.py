@@ -207,7 +207,8 @@ class FileScan:
             limit=self.config.limit,
             is_finished=tally.is_finished,
             state_source=self.snapshot.state.source,
-            commits_total=len(segment.commits),
+            # A damaged checkpoint or an older sidecar brings in commits from below the checkpoint.
+            commits_total=len(tally.commits.union(commit.version for commit in segment.commits)),
             commits_read=len(tally.commits),
             commits_by_delta=len(tally.commits_by_delta - tally.commits),
             delta_files=len(tally.delta_files),

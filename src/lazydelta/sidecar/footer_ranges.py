@@ -44,6 +44,7 @@ class FooterRanges(msgspec.Struct, frozen=True, kw_only=True):
 
 class _Side(msgspec.Struct, frozen=True, kw_only=True):
     text: str | None
+    is_told: bool  # no text means no value
     without: int  # rows of the row group that may lack the value
     is_clear: bool  # those rows are null, for certain
 
@@ -63,8 +64,8 @@ def footer_ranges(
         for group, low, high in zip(groups, lows, highs, strict=True)
     ]
     whole = OrderRange(
-        min=_extreme([low.text for low in lows], order.type_name, "min"),
-        max=_extreme([high.text for high in highs], order.type_name, "max"),
+        min=_extreme(lows, order.type_name, "min"),
+        max=_extreme(highs, order.type_name, "max"),
         nulls=sum(one.nulls for one in ranges),
     )
     zone = ZoneBounds(
@@ -99,23 +100,23 @@ def _sides(footer: pq.FileMetaData, field: pa.Field, side: str, nan_counts: NanC
 
 
 def _side(told: pq.Statistics | None, count: int, type_: pa.DataType, side: str, nan_count: int) -> _Side:
-    unknown = _Side(text=None, without=count, is_clear=False)
+    unknown = _Side(text=None, is_told=False, without=count, is_clear=False)
     if told is None or not told.has_null_count:
         return unknown
     without = min(told.null_count + nan_count, count)
     is_text = bool(pa.types.is_string(type_))
     if told.null_count == count:
-        return _Side(text=None, without=count, is_clear=is_text)
+        return _Side(text=None, is_told=True, without=count, is_clear=is_text)
     text = _text(told, type_, side)
     # An empty text may be meant as null; a typed null may be a text that does not parse.
     if text is None or (is_text and _text(told, type_, "min") == ""):
         return unknown
-    return _Side(text=text, without=without, is_clear=is_text or without == 0)
+    return _Side(text=text, is_told=True, without=without, is_clear=is_text or without == 0)
 
 
 def _rows_without(footer: pq.FileMetaData, group: int, low: _Side, high: _Side) -> int:
     """Rows that lack one of the two, at most: which rows they are the footer does not tell."""
-    return min(low.without + high.without, footer.row_group(group).num_rows)
+    return min(low.without + high.without, int(footer.row_group(group).num_rows))
 
 
 def _text(told: pq.Statistics, type_: pa.DataType, side: str) -> str | None:
@@ -127,6 +128,8 @@ def _text(told: pq.Statistics, type_: pa.DataType, side: str) -> str | None:
         return None
 
 
-def _extreme(texts: Sequence[str | None], type_name: str, side: str) -> str | None:
-    values = values_from_text(pa.array(texts, pa.string()), type_name)
+def _extreme(sides: Sequence[_Side], type_name: str, side: str) -> str | None:
+    if not all(one.is_told for one in sides):
+        return None
+    values = values_from_text(pa.array([one.text for one in sides], pa.string()), type_name)
     return bound_text(pc.min_max(values)[side])

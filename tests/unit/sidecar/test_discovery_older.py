@@ -45,6 +45,7 @@ def test_a_longer_tail_serves_where_the_checkpoint_is_more_to_read(tmp_path: Pat
     report = scanned(table, strategy=strategy)
     assert report.source == "sidecar 1 (manifest)"
     assert report.source_reason.startswith("the sidecar of checkpoint 1 and 3 commits after it take about")
+    assert (report.commits_read, report.commits_total) == (4, 4)
     assert report.fallbacks == ()
 
 
