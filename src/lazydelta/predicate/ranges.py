@@ -144,7 +144,7 @@ def _statistics_range(
         may_be_nan=may_have_value & unknown.may_be_nan,
         low=low,
         high=high,
-        is_high_prefix=wanted is not None and (pa.types.is_string(wanted) or pa.types.is_binary(wanted)),
+        is_high_prefix=_may_be_cut(column, wanted),
     )
 
 
@@ -185,7 +185,13 @@ def _widened(
         return _widened_float(column, bound, is_min=is_min)
     if pa.types.is_decimal(wanted):
         return _widened_decimal(bound, is_min=is_min)
-    return bound if is_min else _raised(bound)
+    # Partition values are kept whole, so that a range of them is, too.
+    return bound if is_min or column.is_partition else _raised(bound)
+
+
+def _may_be_cut(column: BoundColumn, wanted: pa.DataType | None) -> bool:
+    is_text = wanted is not None and (pa.types.is_string(wanted) or pa.types.is_binary(wanted))
+    return bool(is_text and not column.is_partition)
 
 
 def _raised(high: pa.Array) -> pa.Array:
