@@ -21,8 +21,10 @@ from bench.ladder_page import Results, save_ladder
 from bench.ladder_promises import judge_ladder
 from bench.ladder_runs import DISK, Conduct, Run, run_ladder, run_level, run_peers, run_probes, served
 from bench.ladder_tables import (
+    EVENT,
     HOUR,
     NARROW_WIDTH,
+    QUERIES,
     WIDE_WIDTH,
     LadderTable,
     ladder_spec,
@@ -69,7 +71,13 @@ def _all_runs(table: LadderTable, pair: dict[str, LadderTable], options: argpars
     with served(cache_folder() / "bench", options.latency_ms) as store:
         for place in (DISK, store):
             if not options.place or place.name == options.place:
-                conduct = Conduct(place=place, rounds=options.rounds, timeout_s=options.timeout, say=_say)
+                conduct = Conduct(
+                    place=place,
+                    rounds=options.rounds,
+                    timeout_s=options.timeout,
+                    say=_say,
+                    queries=tuple(options.query or ()),
+                )
                 yield from _runs_at(table, pair, conduct, options)
 
 
@@ -108,6 +116,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--no-peers", action="store_true", help="without readers beside L0")
     parser.add_argument("--rounds", type=int, default=5, help="at most; what is slow runs less often")
     parser.add_argument("--level", action="append", choices=[level.name for level in LEVELS])
+    parser.add_argument("--query", action="append", choices=[query.name for query in (*QUERIES, EVENT)])
     parser.add_argument("--place", choices=("disk", "store"), help="only there")
     parser.add_argument("--latency-ms", type=float, default=30.0, help="of every request to the store")
     parser.add_argument("--timeout", type=float, default=900, help="seconds for one run")

@@ -61,6 +61,7 @@ class Conduct(msgspec.Struct, frozen=True, kw_only=True):
     rounds: int
     timeout_s: float
     say: Say
+    queries: tuple[str, ...] = ()  # by name; none: all of them
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,7 +98,7 @@ def run_ladder(table: LadderTable, conduct: Conduct, levels: Sequence[Level]) ->
     slowest: dict[tuple[str, str], float] = {}
     for number in range(conduct.rounds):
         for level in lazy if number % 2 == 0 else lazy[::-1]:
-            for query in _queries(level):
+            for query in _queries(level, conduct):
                 key = level.name, query.name
                 if number < _rounds_of(slowest.get(key, 0.0), conduct.rounds):
                     run = run_level(table, level, query, conduct, number=number)
@@ -194,10 +195,11 @@ def run_level(
     )
 
 
-def _queries(level: Level) -> tuple[Query, ...]:
+def _queries(level: Level, conduct: Conduct) -> list[Query]:
     # By event time the rungs differ as by the hour: the first and the last ones tell enough.
     asks_event = level.name in ("L1", "L5", "L6", "L7", "L8")
-    return (*QUERIES, EVENT) if asks_event else QUERIES
+    asked = (*QUERIES, EVENT) if asks_event else QUERIES
+    return [query for query in asked if not conduct.queries or query.name in conduct.queries]
 
 
 def _rounds_of(slowest_s: float, rounds: int) -> int:
