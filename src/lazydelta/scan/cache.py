@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable
 from enum import StrEnum
 from typing import Any
@@ -55,6 +55,17 @@ class CacheStats(KindStats, kw_only=True):
     """The numbers of the whole cache."""
 
     by_kind: dict[str, KindStats]
+
+
+class CacheUse(msgspec.Struct, kw_only=True):
+    """What one opening, or one run of a scan, took from the cache."""
+
+    hits: Counter[str] = msgspec.field(default_factory=Counter)
+    bytes: int = 0
+
+    def added_to(self, opening: CacheUse) -> CacheUse:
+        """Opening and running as one account."""
+        return CacheUse(hits=opening.hits + self.hits, bytes=opening.bytes + self.bytes)
 
 
 class Entry(msgspec.Struct, frozen=True):

@@ -176,7 +176,11 @@ def _sidecar_rows(replay: Replay, reader: SidecarReader, mask: RemoveSet) -> Bat
     try:
         yield from _masked(replay, reader.rows(), mask, reader)
     except (DamagedSidecarError, StorageError) as loss:
-        _mask_handed_out(reader, mask, loss)
+        try:
+            _mask_handed_out(reader, mask, loss)
+        finally:
+            if replay.memory is not None:
+                replay.memory.distrust_sidecars()
         state = "damaged" if isinstance(loss, DamagedSidecarError) else "out of reach"
         raise _SidecarLostError(
             f"the sidecar of checkpoint {source.version} is {state} ({loss.what})"

@@ -172,7 +172,11 @@ def _merged(plan: _Plan, tail: SortedStream, mask: RemoveSet) -> Batches:
             yield from _with_parts(plan, merge, parts)
             return  # noqa: TRY300 - an else would read as if the damage were the rule
         except (DamagedSidecarError, StorageError) as loss:
-            _mask_handed_out(parts, mask, loss)
+            try:
+                _mask_handed_out(parts, mask, loss)
+            finally:
+                if replay.memory is not None:
+                    replay.memory.distrust_sidecars()
             _note_loss(replay, parts.source, loss)
         for source in parts.sources:
             merge.remove(source)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from lazydelta.scan.table_memory import CacheUse
+from lazydelta.scan.cache import CacheUse
 from lazydelta.storage import IoSnapshot
 
 

@@ -8,6 +8,7 @@ from lazydelta.log.checkpoint import RowRequest
 from lazydelta.log.commits import Demand, ReverseCommitReader, newest_first
 from lazydelta.log.file_rows import FILE_COLUMNS
 from lazydelta.log.segment import LogFile, LogSegment
+from lazydelta.predicate import BoundPredicate
 from lazydelta.scan.config import LazyScanConfig
 from lazydelta.scan.report import ScanTally
 from lazydelta.scan.table_memory import TableMemory
@@ -28,6 +29,7 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
     config: LazyScanConfig
     tally: ScanTally
     tripwire: FeatureTripwire
+    predicate: BoundPredicate | None = None  # that `rows` judges by, and by nothing else
     table_id: str | None = None  # of the metadata in force, where known
     demand: Demand = lambda: None
     sidecar: SidecarAwareProvider | None = None  # where files at the checkpoint may be read cheaper

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import msgspec
@@ -21,7 +20,7 @@ import pyarrow.parquet as pq
 from lazydelta.log.relisting import contradicts
 from lazydelta.log.segment import LogFile, LogSegment
 from lazydelta.log.snapshot import Snapshot
-from lazydelta.scan.cache import ByteCache, CacheKind, Entry, Owner
+from lazydelta.scan.cache import ByteCache, CacheKind, CacheUse, Entry, Owner
 from lazydelta.scan.tail_state import TailState
 from lazydelta.sidecar.memory import RowGroupKey, TakenOnce
 from lazydelta.sidecar.names import parse_name
@@ -45,17 +44,6 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
     discovery: Discovery
     at: float
-
-
-class CacheUse(msgspec.Struct, kw_only=True):
-    """What one opening, or one run of a scan, took from the cache."""
-
-    hits: Counter[str] = msgspec.field(default_factory=Counter)
-    bytes: int = 0
-
-    def added_to(self, opening: CacheUse) -> CacheUse:
-        """Opening and running as one account."""
-        return CacheUse(hits=opening.hits + self.hits, bytes=opening.bytes + self.bytes)
 
 
 class TableMemory:
@@ -149,8 +137,18 @@ class TableMemory:
 
     # --- tails ---
 
-    def tail(self, segment: LogSegment, *, use_compacted: bool) -> TailState | None:
-        """The tail as far as it was walked at this version, or else at the newest version before it."""
+    def tail(
+        self,
+        segment: LogSegment,
+        *,
+        use_compacted: bool,
+        columns: Sequence[str],
+        stats_paths: Sequence[tuple[str, ...]],
+    ) -> TailState | None:
+        """The tail as far as it was walked at this version, or else at the newest version before it.
+
+        Only one that tells these columns, and statistics of these.
+        """
         basis = _tail_basis(segment, use_compacted=use_compacted)
         versions = [segment.version]
         if self._cache.peek(self._owner, CacheKind.TAIL, (basis, segment.version)) is None:
@@ -158,7 +156,9 @@ class TableMemory:
             versions = [key[1] for key in kept if key[0] == basis and key[1] < segment.version]
         newest = max(versions, default=segment.version)
         found: TailState | None = self._take(
-            CacheKind.TAIL, (basis, newest), lambda state: state.is_part_of(segment)
+            CacheKind.TAIL,
+            (basis, newest),
+            lambda state: state.is_part_of(segment) and state.tells(columns, stats_paths),
         )
         return found
 
@@ -166,7 +166,7 @@ class TableMemory:
         """A tail was walked, in whole or down to some commit."""
         basis = _tail_basis(segment, use_compacted=use_compacted)
         known: TailState | None = self._cache.peek(self._owner, CacheKind.TAIL, (basis, state.version))
-        if known is not None and known.is_part_of(segment) and known.below <= state.below:
+        if known is not None and known.is_part_of(segment) and known.below < state.below:
             return
         self._put(CacheKind.TAIL, (basis, state.version), state, state.size_bytes)
         # Older ones would hold the same rows once more.
@@ -224,17 +224,23 @@ class TableMemory:
             self._once.keep_footer(file, footer, size_bytes, is_ahead=is_ahead)
 
     def rows(self, key: RowGroupKey) -> pa.RecordBatch | None:
-        """The rows of a part's row group."""
-        return self._take(CacheKind.ROWS, key)
+        """The rows of a part's row group, if all these columns of it are known."""
+        wanted = set(key.columns)
+        found = self._take(
+            CacheKind.ROWS, (key.file, key.row_group), lambda rows: wanted <= set(rows.schema.names)
+        )
+        return None if found is None else found.select(list(key.columns))
 
     def keep_rows(self, key: RowGroupKey, rows: pa.RecordBatch) -> None:
         """A row group was decoded. The first ones of a run stay: they are the newest."""
+        at = (key.file, key.row_group)
+        rows = _side_by_side(rows, self._cache.peek(self._owner, CacheKind.ROWS, at))
         size = rows.get_total_buffer_size()
         with self._lock:
             if size > self._rows_room or not _is_written_once(key.file):
                 return
             self._rows_room -= size
-        self._put(CacheKind.ROWS, key, rows, size)
+        self._put(CacheKind.ROWS, at, rows, size)
 
     # --- all of them ---
 
@@ -252,6 +258,18 @@ class TableMemory:
 
     def _put(self, kind: CacheKind, key: Hashable, value: object, size_bytes: int) -> None:
         self._cache.put(self._owner, kind, key, value, size_bytes=size_bytes, budget_bytes=self.budget_bytes)
+
+
+def _side_by_side(rows: pa.RecordBatch, known: pa.RecordBatch | None) -> pa.RecordBatch:
+    """The same rows with the columns of both."""
+    if known is None:
+        return rows
+    names = set(rows.schema.names)
+    others = [field for field in known.schema if field.name not in names]
+    schema = pa.schema([*rows.schema, *others])
+    return pa.RecordBatch.from_arrays(
+        [*rows.columns, *(known.column(field.name) for field in others)], schema=schema
+    )
 
 
 def _is_lasting(discovery: Discovery) -> bool:

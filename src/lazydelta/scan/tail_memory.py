@@ -12,11 +12,13 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from lazydelta.log.commits import Demand
+from lazydelta.log.file_rows import STATS_PARSED
 from lazydelta.log.segment import LogFile
+from lazydelta.scan.known_rows import KnownRows, Paths
 from lazydelta.scan.remove_set import RemoveSet
 from lazydelta.scan.run import Replay
 from lazydelta.scan.table_memory import TableMemory
-from lazydelta.scan.tail import TailWalk, note_set, possible, shadow_tail, walk_tail
+from lazydelta.scan.tail import TailWalk, note_set, shadow_tail, walk_tail
 from lazydelta.scan.tail_slices import TailSlice
 from lazydelta.scan.tail_state import Decided, TailState, settled
 
@@ -26,7 +28,7 @@ def walk_known_tail(replay: Replay, seen: RemoveSet, *, demand: Demand = lambda:
     memory = replay.tail_memory
     if memory is None or not replay.segment.commits:
         return (yield from walk_tail(replay, replay.tail, seen, demand=demand))
-    known = memory.tail(replay.segment, use_compacted=replay.config.use_log_compaction)
+    known = _known(replay, memory)
     record = _TailRecord(replay, memory)
     try:
         if known is None:
@@ -34,10 +36,12 @@ def walk_known_tail(replay: Replay, seen: RemoveSet, *, demand: Demand = lambda:
         else:
             newer = _commits_between(replay, known.version, replay.segment.version)
             yield from walk_tail(replay, newer, seen, demand=demand, record=record.slice)
-            rows = record.known(known, seen)
+            kept = record.known(known, seen)
             _take(replay, known, seen)
-            if rows.num_rows and (rows := possible(replay, rows)).num_rows:
-                yield rows
+            for rows in kept:
+                batch = rows.possible(replay.rows, replay.predicate, replay.tally)
+                if batch.num_rows:
+                    yield batch
             older = _commits_between(replay, replay.segment.floor, known.below)
             yield from walk_tail(replay, older, seen, demand=demand, record=record.slice)
         record.whole()
@@ -48,9 +52,7 @@ def walk_known_tail(replay: Replay, seen: RemoveSet, *, demand: Demand = lambda:
 
 def shadow_known_tail(replay: Replay, mask: RemoveSet) -> None:
     """Put every key that the tail decides into the mask."""
-    known = None
-    if replay.tail_memory is not None:
-        known = replay.tail_memory.tail(replay.segment, use_compacted=replay.config.use_log_compaction)
+    known = None if replay.tail_memory is None else _known(replay, replay.tail_memory)
     if known is None:
         shadow_tail(replay, replay.tail, mask)
         return
@@ -59,6 +61,16 @@ def shadow_known_tail(replay: Replay, mask: RemoveSet) -> None:
     mask.rest_on(known.mask)
     note_set(replay, mask)
     shadow_tail(replay, _commits_between(replay, replay.segment.floor, known.below), mask)
+
+
+def _known(replay: Replay, memory: TableMemory) -> TailState | None:
+    rows = replay.rows
+    return memory.tail(
+        replay.segment,
+        use_compacted=replay.config.use_log_compaction,
+        columns=rows.columns,
+        stats_paths=rows.stats_paths,
+    )
 
 
 def _take(replay: Replay, known: TailState, seen: RemoveSet) -> None:
@@ -92,17 +104,17 @@ class _TailRecord:
         if part.is_first:
             self._settle_at(part.version)
         shadowed = part.adds.num_rows - live.num_rows
-        self._add(self._pending, Decided(live, (part.add_keys, part.remove_keys), part.others, shadowed))
+        rows = KnownRows(rows=live, stats_paths=self._stats_paths(live))
+        self._add(self._pending, Decided((rows,), (part.add_keys, part.remove_keys), part.others, shadowed))
         self._is_new = True
         if part.is_last and not part.is_compacted:
             self._settle_at(part.version - 1)
 
-    def known(self, state: TailState, seen: RemoveSet) -> pa.RecordBatch:
+    def known(self, state: TailState, seen: RemoveSet) -> tuple[KnownRows, ...]:
         """A settled state comes next; its rows that newer commits have not touched."""
         self._settle_at(state.version)
-        dead = seen.holds(state.keys)
-        rows = state.rows.filter(pa.array(~dead)) if dead.any() else state.rows
-        gone = state.rows.num_rows - rows.num_rows
+        rows = tuple(each.without(seen.holds(each.keys)) for each in state.rows)
+        gone = sum(each.rows.num_rows for each in state.rows) - sum(each.rows.num_rows for each in rows)
         self._replay.tally.skipped("newer action", gone)
         self._add(self._pieces, Decided(rows, (state.decided,), state.others, state.shadowed + gone))
         self._below = state.below
@@ -129,8 +141,12 @@ class _TailRecord:
         """Hold it, unless that is too much: then let go of all and hold nothing more."""
         if self._room < 0:
             return
-        self._room -= int(piece.rows.nbytes) + 64 * sum(len(keys) for keys in piece.keys)
+        self._room -= sum(int(rows.rows.nbytes) for rows in piece.rows)
+        self._room -= 64 * sum(len(keys) for keys in piece.keys)
         pieces.append(piece)
         if self._room < 0:
             self._pieces.clear()
             self._pending.clear()
+
+    def _stats_paths(self, rows: pa.RecordBatch) -> Paths:
+        return tuple(self._replay.rows.stats_paths) if STATS_PARSED in rows.schema.names else ()

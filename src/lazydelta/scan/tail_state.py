@@ -14,11 +14,10 @@ from functools import cached_property
 
 import msgspec
 import numpy as np
-import pyarrow as pa
 
-from lazydelta.log.file_rows import deletion_vectors
 from lazydelta.log.segment import LogFile, LogSegment
 from lazydelta.scan.keys import DIGEST, DIGEST_BYTES, FileKeys, KeyDigests
+from lazydelta.scan.known_rows import KnownRows, joined_rows
 from lazydelta.scan.remove_set import RemoveSet
 
 _KEY_BYTES = 64  # of a decided key: its digest twice, its hash, its share of a filter
@@ -30,7 +29,7 @@ class TailState(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
     version: int
     below: int  # the newest version that is not covered
     commits: tuple[LogFile, ...]  # that are covered, ascending
-    rows: pa.RecordBatch  # the live adds, newest first, with all columns
+    rows: tuple[KnownRows, ...]  # the live adds, newest first
     decided: KeyDigests  # of adds and removes
     others: Counter[str]  # actions that are neither
     shadowed: int  # adds that a newer action overruled
@@ -38,12 +37,8 @@ class TailState(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
     @property
     def size_bytes(self) -> int:
         """The memory it takes, about."""
-        return int(self.rows.get_total_buffer_size()) + _KEY_BYTES * len(self.decided) + (1 << 17)
-
-    @cached_property
-    def keys(self) -> FileKeys:
-        """The keys of the live adds."""
-        return FileKeys(self.rows.column("path"), deletion_vectors(self.rows))
+        filters = 1 << 17
+        return sum(rows.size_bytes for rows in self.rows) + _KEY_BYTES * len(self.decided) + filters
 
     @cached_property
     def mask(self) -> RemoveSet:
@@ -58,11 +53,15 @@ class TailState(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         first, last = self.below - segment.floor, self.version - segment.floor
         return 0 <= first <= last and segment.commits[first:last] == self.commits
 
+    def tells(self, columns: Sequence[str], stats_paths: Sequence[tuple[str, ...]]) -> bool:
+        """Whether its rows have what a run asks for."""
+        return all(rows.tells(columns, stats_paths) for rows in self.rows)
+
 
 class Decided(msgspec.Struct, frozen=True, eq=False):
     """What one slice of the tail decided, or an older state as newer commits have left it."""
 
-    rows: pa.RecordBatch  # live
+    rows: tuple[KnownRows, ...]  # live
     keys: tuple[FileKeys | KeyDigests, ...]
     others: Counter[str]
     shadowed: int
@@ -75,7 +74,7 @@ def settled(segment: LogSegment, version: int, below: int, pieces: Sequence[Deci
         version=version,
         below=below,
         commits=segment.commits[below - segment.floor : version - segment.floor],
-        rows=_joined([piece.rows for piece in pieces]),
+        rows=joined_rows([rows for piece in pieces for rows in piece.rows]),
         decided=KeyDigests(
             np.concatenate([np.zeros(0, np.uint64), *(each.hashes for each in keys)]),
             np.concatenate([np.zeros(0, DIGEST), *(each.digests for each in keys)]),
@@ -83,13 +82,7 @@ def settled(segment: LogSegment, version: int, below: int, pieces: Sequence[Deci
         others=sum((piece.others for piece in pieces), Counter()),
         shadowed=sum(piece.shadowed for piece in pieces),
     )
-    _ = state.mask, state.keys.hashes  # made here, once, and not by the threads that share it
+    _ = state.mask  # this and the next are made here, once, and not by the threads that share the state
+    for rows in state.rows:
+        _ = rows.keys.hashes, rows.partitions
     return state
-
-
-def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """One batch of them all; some may lack `deletion_vector`."""
-    tables = [pa.Table.from_batches([rows]) for rows in batches if rows.num_rows]
-    if not tables:
-        return batches[0].slice(0, 0)
-    return pa.concat_tables(tables, promote_options="default").combine_chunks().to_batches()[0]
