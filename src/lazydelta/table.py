@@ -30,6 +30,7 @@ from lazydelta.scan import DeltaFile, FileScan, LazyScanConfig, ScanReport, Scan
 from lazydelta.scan.cache import PROCESS_CACHE, Owner
 from lazydelta.scan.cached_opening import RememberingProvider, open_cached
 from lazydelta.scan.config import ScanOrder, check_number
+from lazydelta.scan.file_stats import look_up_stats
 from lazydelta.scan.table_memory import TableMemory
 from lazydelta.settings import Settings, build_settings, process_environment
 from lazydelta.sidecar.discover import SidecarAwareProvider
@@ -174,6 +175,15 @@ class Table:
         return Scan(
             FileScan(self._snapshot, msgspec.structs.replace(base, **changes), self._sidecar, self._memory)
         )
+
+    def get_stats_for_files(self, paths: Sequence[str], stat_columns: Sequence[str]) -> pa.RecordBatch:
+        """The statistics of these files, one row for each path: min, max and null count of these columns.
+
+        A path that is not live at this version has `live` false, and nulls. Paths are as `DeltaFile.path` has
+        them, or the same below the table's address.
+        """
+        scan = FileScan(self._snapshot, self._default_config(), self._sidecar, self._memory)
+        return look_up_stats(scan, paths, stat_columns)
 
     def history(self, limit: int | None = None) -> Iterator[CommitRecord]:
         """The commits up to this version that are still there, newest first."""

@@ -47,6 +47,28 @@ def canonical_paths(paths: pa.Array, root: str) -> pa.Array:
     return _decode_escapes(paths) if has_escape else paths
 
 
+def listed_path(path: str, root: str) -> str:
+    """The canonical path that a user means who has one at hand, perhaps with the table's root before it.
+
+    Nothing is decoded: what comes out of a scan goes in again as it is.
+    """
+    absolute = _ABSOLUTE.match(path)
+    if absolute is None:
+        return path
+    decoded_root = _decoded_root(root)
+    uri = _canonical_uri(path) if absolute["scheme"] else _authority(decoded_root) + path
+    for base in (decoded_root, _canonical_uri(root)):
+        if uri.startswith(base + "/"):
+            return uri[len(base) + 1 :]
+    return uri
+
+
+def root_schemes(root: str) -> list[str]:
+    """Every way to spell the scheme of the table's root."""
+    scheme = _decoded_root(root).partition(":")[0]
+    return [scheme, *(alias for alias, meant in _SCHEME_ALIASES.items() if meant == scheme)]
+
+
 def string_parts(strings: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
     """Offsets (one more than strings) into the bytes of a string column without nulls."""
     width = np.int64 if pa.types.is_large_string(strings.type) else np.int32

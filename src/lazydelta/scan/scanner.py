@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from difflib import get_close_matches
-from functools import lru_cache, partial
+from functools import partial
 
 from lazydelta.errors import InvalidRequestError
 from lazydelta.log.checkpoint import RowRequest
 from lazydelta.log.commits import ReverseCommitReader
 from lazydelta.log.file_rows import DEFAULT_COLUMNS, FILE_COLUMNS, Batches
 from lazydelta.log.snapshot import Snapshot
-from lazydelta.predicate import BoundPredicate, Expression, bind, parse_where
+from lazydelta.predicate import BoundPredicate, bind, parse_where
 from lazydelta.scan.config import LazyScanConfig, ScanStrategy
 from lazydelta.scan.files import logical_names, public_rows
 from lazydelta.scan.ordered import ordered_files
@@ -35,8 +35,6 @@ from lazydelta.sidecar.public_rows import RowShape
 from lazydelta.sidecar.reader import SidecarRequest
 from lazydelta.storage import Deadline, IoCounters
 from lazydelta.telemetry import log_event, record_scan
-
-_KEPT_FILTER_CHARS = 4096  # of a filter's text that is parsed only once
 
 
 class FileScan:
@@ -71,17 +69,13 @@ class FileScan:
         assert self._tally is not None
         return self._report(self._tally)
 
-    def _run(self, columns: tuple[str, ...]) -> Batches:
-        tally = self._tally = ScanTally()
+    @contextmanager
+    def begun(
+        self, tally: ScanTally, rows: RowRequest, sidecar_rows: SidecarRequest | None
+    ) -> Iterator[Replay]:
+        """One run, to be counted in `tally`: what it read is recorded when it ends, however it does."""
+        self._tally = tally
         config, snapshot = self.config, self.snapshot
-        strategy, reason = choose_strategy(
-            snapshot.segment,
-            config,
-            self.predicate,
-            snapshot.state.checksum,
-            has_sidecar=lambda: self.sidecar is not None and self.sidecar.by_manifest().source is not None,
-        )
-        tally.strategy, tally.reason = strategy.value, reason
         tally.fallbacks.extend(snapshot.fallbacks)
         storage = snapshot.storage.scoped(deadline=Deadline.after(config.scan_timeout_seconds))
         self._io = storage.counters
@@ -91,32 +85,48 @@ class FileScan:
         if memory is not None:
             tally.cache = memory.use
         log_event(
-            "scan", table=storage.root, version=snapshot.version, strategy=strategy.value, reason=reason
+            "scan",
+            table=storage.root,
+            version=snapshot.version,
+            strategy=tally.strategy,
+            reason=tally.reason,
         )
         with closing(ReverseCommitReader(storage, config.commit_read_parallelism, kept)) as commits:
-            replay = Replay(
-                storage=storage,
-                segment=snapshot.segment,
-                damaged=snapshot.damaged,
-                commits=commits,
-                rows=self._row_request(columns, tally),
-                config=config,
-                tally=tally,
-                tripwire=tripwire,
-                predicate=self.predicate,
-                table_id=snapshot.state.metadata.id,
-                demand=lambda: _commits_needed(config.limit, tally),
-                sidecar=self.sidecar,
-                sidecar_rows=self._sidecar_request(columns, tally),
-                memory=memory,
-            )
             try:
-                yield from self._stages(replay, strategy, columns)
-                tally.is_finished = True
+                yield Replay(
+                    storage=storage,
+                    segment=snapshot.segment,
+                    damaged=snapshot.damaged,
+                    commits=commits,
+                    rows=rows,
+                    config=config,
+                    tally=tally,
+                    tripwire=tripwire,
+                    table_id=snapshot.state.metadata.id,
+                    demand=lambda: _commits_needed(config.limit, tally),
+                    sidecar=self.sidecar,
+                    sidecar_rows=sidecar_rows,
+                    memory=memory,
+                )
             finally:
                 tally.ended = time.perf_counter()
                 tally.unknown_actions = tripwire.unknown
                 self._record(tally)
+
+    def _run(self, columns: tuple[str, ...]) -> Batches:
+        tally, snapshot = ScanTally(), self.snapshot
+        strategy, reason = choose_strategy(
+            snapshot.segment,
+            self.config,
+            self.predicate,
+            snapshot.state.checksum,
+            has_sidecar=lambda: self.sidecar is not None and self.sidecar.by_manifest().source is not None,
+        )
+        tally.strategy, tally.reason = strategy.value, reason
+        rows, sidecar_rows = self._row_request(columns, tally), self._sidecar_request(columns, tally)
+        with self.begun(tally, rows, sidecar_rows) as replay:
+            yield from self._stages(replay, strategy, columns)
+            tally.is_finished = True
 
     def _stages(self, replay: Replay, strategy: ScanStrategy, columns: tuple[str, ...]) -> Batches:
         if replay.config.limit == 0:
@@ -261,19 +271,11 @@ def _commits_needed(limit: int | None, tally: ScanTally) -> int | None:
     return math.ceil((limit - tally.files_emitted) * len(tally.commits) / tally.files_emitted)
 
 
-@lru_cache(maxsize=256)
-def _parsed(text: str) -> Expression:
-    """Services ask the same again and again, and SQL takes longer to parse than a cached query to run."""
-    return parse_where(text)
-
-
 def _bound(snapshot: Snapshot, config: LazyScanConfig) -> BoundPredicate | None:
     if config.predicate is None:
         return None
-    where = config.predicate
-    is_short = isinstance(where, str) and len(where) <= _KEPT_FILTER_CHARS
     return bind(
-        _parsed(where) if is_short else parse_where(where),
+        parse_where(config.predicate),
         snapshot.schema,
         snapshot.state.metadata.partition_columns,
         where=snapshot.storage.root,
