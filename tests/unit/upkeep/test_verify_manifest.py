@@ -14,6 +14,7 @@ from lazydelta.sidecar.names import manifest_name
 from lazydelta.upkeep.build import build_sidecar
 from lazydelta.upkeep.findings import Difference
 from lazydelta.upkeep.verify import verify_sidecar
+from tests.support import actions
 from tests.support.sidecar_damage import (
     CONFIG,
     edit_manifest,
@@ -22,6 +23,7 @@ from tests.support.sidecar_damage import (
     rewrite_part,
     storage_of,
 )
+from tests.support.sidecar_twin import manifest_of
 from tests.support.table_builder import TableBuilder
 
 
@@ -122,6 +124,8 @@ def test_sidecars_ahead_of_a_log_that_was_put_back_are_noted_and_passed_over(tab
         ("count", {"rows_without_max": 1}, "0 rows have no greatest count"),
         ("ts", {"rows_without_min": 0}, "40 rows have no least ts"),
         ("date", {"min": "2026-02-02"}, "the least date"),
+        ("date", {"period_format": "yyyyMMdd"}, "every date for a period as yyyyMMdd, but some are not"),
+        ("count", {"period_format": "yyyyMM"}, "every count for a period as yyyyMM, but some are not"),
         ("count", {"type": "integer"}, "the least count is of type integer, the column has int64"),
         ("value", {"type": "nothing"}, "the unknown type 'nothing'"),
         ("nothing", {"path": ["nothing"]}, "no column for"),
@@ -143,6 +147,18 @@ def test_a_wrong_zone_map_is_named(
 def test_a_wider_bound_is_no_difference(table: TableBuilder) -> None:
     edit_manifest(table, lambda m: m["parts"][0].update(order_min="2026-01-01", order_max="2027-01-01"))
     assert differences(table) == []
+
+
+@pytest.mark.parametrize(
+    ("last", "format_"), [("2026021002", "yyyyMMddHH"), ("2026021099", None), (None, "yyyyMMddHH")]
+)
+def test_periods_are_told_and_verified(tmp_path: Path, last: str | None, format_: str | None) -> None:
+    texts = ["2026021001", last]
+    adds = [actions.add(f"f{at}", partition={"hour": text}) for at, text in enumerate(texts)]
+    builder = TableBuilder(tmp_path, schema={"v": "long", "hour": "string"}, partition_columns=["hour"])
+    build_sidecar(storage_of(builder.commit(adds=adds).checkpoint()), config=CONFIG)
+    assert manifest_of(tmp_path, 0)["parts"][0]["bounds"][0].get("period_format") == format_
+    assert differences(builder) == []
 
 
 def test_rows_out_of_order_are_named(table: TableBuilder) -> None:
