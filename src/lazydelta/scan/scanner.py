@@ -12,14 +12,14 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from difflib import get_close_matches
-from functools import partial
+from functools import lru_cache, partial
 
 from lazydelta.errors import InvalidRequestError
 from lazydelta.log.checkpoint import RowRequest
 from lazydelta.log.commits import ReverseCommitReader
 from lazydelta.log.file_rows import DEFAULT_COLUMNS, FILE_COLUMNS, Batches
 from lazydelta.log.snapshot import Snapshot
-from lazydelta.predicate import BoundPredicate, bind, parse_where
+from lazydelta.predicate import BoundPredicate, Expression, bind, parse_where
 from lazydelta.scan.config import LazyScanConfig, ScanStrategy
 from lazydelta.scan.files import logical_names, public_rows
 from lazydelta.scan.ordered import ordered_files
@@ -35,6 +35,8 @@ from lazydelta.sidecar.public_rows import RowShape
 from lazydelta.sidecar.reader import SidecarRequest
 from lazydelta.storage import Deadline, IoCounters
 from lazydelta.telemetry import log_event, record_scan
+
+_KEPT_FILTER_CHARS = 4096  # of a filter's text that is parsed only once
 
 
 class FileScan:
@@ -102,6 +104,7 @@ class FileScan:
                     config=config,
                     tally=tally,
                     tripwire=tripwire,
+                    predicate=self.predicate,
                     table_id=snapshot.state.metadata.id,
                     demand=lambda: _commits_needed(config.limit, tally),
                     sidecar=self.sidecar,
@@ -271,11 +274,19 @@ def _commits_needed(limit: int | None, tally: ScanTally) -> int | None:
     return math.ceil((limit - tally.files_emitted) * len(tally.commits) / tally.files_emitted)
 
 
+@lru_cache(maxsize=256)
+def _parsed(text: str) -> Expression:
+    """Services ask the same again and again, and SQL takes longer to parse than a cached query to run."""
+    return parse_where(text)
+
+
 def _bound(snapshot: Snapshot, config: LazyScanConfig) -> BoundPredicate | None:
     if config.predicate is None:
         return None
+    where = config.predicate
+    is_short = isinstance(where, str) and len(where) <= _KEPT_FILTER_CHARS
     return bind(
-        parse_where(config.predicate),
+        _parsed(where) if is_short else parse_where(where),
         snapshot.schema,
         snapshot.state.metadata.partition_columns,
         where=snapshot.storage.root,
