@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pytest
 
@@ -15,6 +16,7 @@ from lazydelta.errors import CorruptLogError, InvalidRequestError, UnsupportedTa
 from lazydelta.scan import ordered
 from lazydelta.sidecar.config import SidecarConfig
 from lazydelta.upkeep.build import build_sidecar
+from lazydelta.upkeep.deltas import write_delta_files
 from tests.support.actions import add, remove, stats
 from tests.support.eager_twin import replay
 from tests.support.keys import Action
@@ -323,6 +325,24 @@ def test_deletion_vectors_ride_along(tmp_path: Path, order: str) -> None:
     found, _ = ran(table, order=order)
     assert ("part-00003.parquet", "iwi5b") in found
     assert_in_order(table, order)
+
+
+@ORDERS
+@pytest.mark.parametrize("column", ["_event_hour", "count"])
+def test_a_tail_that_comes_from_delta_files_comes_in_order(
+    tmp_path: Path, order: str, column: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "SIDECAR_DELTA_COMMITS", 4)
+    config = msgspec.structs.replace(SMALL, delta_commits_min=4)
+    table = hourly_table(tmp_path, configuration={"lazydelta.time.column": column})
+    build(table, config)
+    for number in range(12):
+        table.commit([hour_file(3 * number, name="late")], [f"part-{number * 7:05}.parquet"])
+    write_delta_files(storage_of(table), config=config)
+    table.commit([hour_file(50, name="later")])
+    how: dict[str, Any] = {} if column == "_event_hour" else {"kind": "long", "is_partition": False}
+    report = assert_in_order(table, order, column, **how)
+    assert report.delta_files > 0
 
 
 def test_a_strict_scan_tells_that_it_tripped_and_comes_in_order(tmp_path: Path) -> None:
