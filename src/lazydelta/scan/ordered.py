@@ -29,10 +29,11 @@ from lazydelta.scan.run import Replay
 from lazydelta.scan.tail import possible, walk_tail
 from lazydelta.sidecar.damage import DamagedSidecarError
 from lazydelta.sidecar.external_sort import ExternalSorter
-from lazydelta.sidecar.lazy_merge import LazyMerge, SortedStream
+from lazydelta.sidecar.lazy_merge import LazyMerge
 from lazydelta.sidecar.ordered_rows import OrderedRows, merge_obstacle
 from lazydelta.sidecar.part_rows import OrderedRequest
 from lazydelta.sidecar.reading import MetadataSource
+from lazydelta.sidecar.sorted_stream import SortedStream
 from lazydelta.sidecar.traversal import Traversal, traversal_by_manifest, traversal_by_rule, with_keys
 from lazydelta.telemetry import log_event
 

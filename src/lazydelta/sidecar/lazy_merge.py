@@ -8,14 +8,14 @@ source that fails leaves the others as they are: take it out and go on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import pyarrow as pa
 
 from lazydelta.log.file_rows import Batches
 from lazydelta.sidecar.held_rows import HeldRows, joined
-from lazydelta.sidecar.sort_keys import SortKey, before_all, key_at
+from lazydelta.sidecar.sort_keys import SortKey
 
 
 class LazySource(Protocol):
@@ -70,22 +70,3 @@ class LazyMerge:
             if bound is not None and (least is None or bound < least):
                 nearest, least = source, bound
         return nearest
-
-
-class SortedStream:
-    """A stream of sorted rows as a source: its bound is the last row read."""
-
-    def __init__(self, batches: Iterator[pa.RecordBatch], keys: Sequence[str], *, descending: bool) -> None:
-        self.bound: SortKey | None = before_all((), descending=descending)
-        self._batches = batches
-        self._keys = keys
-        self._descending = descending
-
-    def read_on(self) -> pa.RecordBatch | None:
-        """The next batch."""
-        rows: pa.RecordBatch | None = next((rows for rows in self._batches if rows.num_rows), None)
-        if rows is None:
-            self.bound = None
-        else:
-            self.bound = key_at(rows, rows.num_rows - 1, self._keys, descending=self._descending)
-        return rows
