@@ -71,6 +71,7 @@ class Floor:
                 return  # noqa: TRY300 - an else would read as if the damage were the rule
             except _SidecarLostError as lost:
                 _note_fallback(replay, str(lost))
+                replay.tally.source_reason = "the sidecar could not be read to its end"
         replay.tally.source = f"checkpoint {replay.segment.floor}"
         yield from _checkpoint_rows(replay, replay.segment, mask)
 

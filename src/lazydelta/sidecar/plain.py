@@ -165,7 +165,10 @@ def _extremes(footer: pq.FileMetaData, leaf: str, *, needs_all: bool = False) ->
             continue
         if not told.has_min_max:
             return None
-        found.append((told.min, told.max))
+        try:
+            found.append((told.min, told.max))
+        except (pa.ArrowException, ValueError):  # a text that was cut within a character
+            return None
     return _joined(found) if found else None
 
 

@@ -37,6 +37,7 @@ from lazydelta.storage import ObjectInfo, Storage
 
 _TRIED_MAX = 3  # builds of the checkpoint, and earlier sidecars, that are looked at
 Found = TypeVar("Found")
+_AskState = Callable[[], tuple[Protocol, Metadata]]
 
 
 class SidecarSearch:
@@ -96,42 +97,42 @@ class SidecarSearch:
             return None
         version, files = self._segment.floor, self._segment.checkpoint
         assert files is not None
-        with closing(CheckpointReader(self._storage, files)) as checkpoint:
-            state = self._tried(f"checkpoint {version} cannot be read", lambda: _state(checkpoint))
-            if state is None:
-                return None
+        with (
+            closing(CheckpointReader(self._storage, files)) as checkpoint,
+            ThreadPoolExecutor(1, thread_name_prefix="lazydelta-discover") as beside,
+        ):
+            state = beside.submit(_state, checkpoint).result
             for build in builds:
                 told = f"the parts at checkpoint {version} cannot be used"
-                manifest = self._tried(told, partial(self._by_footers, build, *state))
+                manifest = self._tried(told, partial(self._by_footers, build, state))
                 if manifest is not None:
                     folder = self._reading.folder
                     return MetadataSource(tier=MetadataTier.FOOTERS, folder=folder, manifest=manifest)
             if plain is None:
                 return None
-            protocol, metadata = state
-            return self._tried(
-                f"the plain sidecar of checkpoint {version} cannot be used",
-                lambda: plain_source(
-                    self._storage, plain, self._segment, checkpoint, protocol=protocol, metadata=metadata
-                ),
-            )
+            told = f"the plain sidecar of checkpoint {version} cannot be used"
+            return self._tried(told, partial(self._by_plain, plain, checkpoint, state))
 
-    def _by_footers(self, build: list[ListedFile], protocol: Protocol, metadata: Metadata) -> Manifest:
+    def _by_footers(self, build: list[ListedFile], state: _AskState) -> Manifest:
         storage, segment = self._storage, self._segment
-        manifest = manifest_of_build(
-            storage, self._reading.folder, build, protocol=protocol, metadata=metadata, memory=self._memory
-        )
+        manifest = manifest_of_build(storage, self._reading.folder, build, state=state, memory=self._memory)
         reason = mismatch(
             storage,
             manifest,
             checkpoint=segment.checkpoint,
             commit=segment.checkpoint_commit,
             crc=next((crc for crc in segment.crcs if crc.version == segment.floor), None),
-            table_id=metadata.id,
+            table_id=manifest.metadata.id,
         )
         if reason is not None:
             raise damaged(f"they are of another log: {reason}", storage.root)
         return manifest
+
+    def _by_plain(self, plain: ObjectInfo, checkpoint: CheckpointReader, state: _AskState) -> MetadataSource:
+        protocol, metadata = state()
+        return plain_source(
+            self._storage, plain, self._segment, checkpoint, protocol=protocol, metadata=metadata
+        )
 
     def _older(self, listing: SidecarListing | None) -> OlderSidecar | None:
         if listing is None or not self._reading.uses_manifest:

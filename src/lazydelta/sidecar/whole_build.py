@@ -8,7 +8,7 @@ footers are read side by side. What comes out is a manifest like any other; its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
@@ -69,16 +69,20 @@ def manifest_of_build(
     folder: str,
     files: Sequence[ListedFile],
     *,
-    protocol: Protocol,
-    metadata: Metadata,
+    state: Callable[[], tuple[Protocol, Metadata]],
     memory: SidecarMemory,
 ) -> Manifest:
-    """The manifest that the build would have; `protocol` and `metadata` are those in force at its version."""
+    """The manifest that the build would have.
+
+    `state` tells protocol and metadata in force at its version; it is asked once the footers are there, so
+    that both can be read side by side.
+    """
     where = f"{storage.root}/{folder}"
     parts = _paired(files, where)
     with ThreadPoolExecutor(limits.COMMIT_PARALLELISM, thread_name_prefix="lazydelta-footer") as pool:
         opened = list(pool.map(lambda part: _opened(storage, folder, part), parts))
     _check_together(opened, where)
+    protocol, metadata = state()
     _keep_footers(opened, folder, memory)
     order = _order_of(opened[0], metadata, storage.root)
     ranges = [footer_ranges(one.footer, one.schema, order, one.nan_counts) for one in opened]

@@ -56,7 +56,7 @@ def both(storage: Storage, version: int) -> tuple[Manifest, Manifest]:
     written = read_manifest(storage, folder, version)
     files = builds_of(list_sidecars(storage, folder), version)[written.build]
     made = manifest_of_build(
-        storage, folder, files, protocol=written.protocol, metadata=written.metadata, memory=TakenOnce()
+        storage, folder, files, state=lambda: (written.protocol, written.metadata), memory=TakenOnce()
     )
     return written, made
 

@@ -106,6 +106,7 @@ def test_an_older_sidecar_that_is_damaged_half_way_gives_nothing_twice(tmp_path:
     report = scanned(table)
     assert report.source == "checkpoint 4"
     assert "the sidecar of checkpoint 1 is damaged" in report.fallbacks[0]
+    assert report.source_reason == "the sidecar could not be read to its end"
 
 
 def test_a_file_that_went_and_came_back_in_between_is_told_as_it_is_now(tmp_path: Path) -> None:
