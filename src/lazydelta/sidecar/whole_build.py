@@ -3,13 +3,16 @@
 Why: a writer may die between its last part and the manifest, or somebody may delete a manifest.
 Contract: every part of the build is there, the parts agree on what they say of the build, none of them needs
 a part of an earlier one, and their rows add up; otherwise `DamagedSidecarError` says what is wrong. The
-footers are read side by side. What comes out is a manifest like any other; its binding is yet to be checked.
+footers are read side by side, and few are held at once: in memory a footer is ten times its length. What
+comes out is a manifest like any other; its binding is yet to be checked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from functools import partial
 
 import msgspec
 import pyarrow as pa
@@ -33,6 +36,7 @@ from lazydelta.sidecar.tier_file import TierFile
 from lazydelta.storage import Storage
 
 _PARTS_MAX = 256  # of a build whose footers are all read
+_AskState = Callable[[], tuple[Protocol, Metadata]]
 _TRAILER_BYTES = 8  # after the footer: its length and Parquet's mark
 
 
@@ -44,14 +48,16 @@ class PartFiles(msgspec.Struct, frozen=True):
 
 
 class _Opened(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """A part by its footers."""
+    """What is kept of a part's footers."""
 
     files: PartFiles
     facts: PartFacts
-    footer: pq.FileMetaData
-    schema: pa.Schema  # of the index, where the part is split
-    nan_counts: dict[str, list[int]]
-    stats_footer: pq.FileMetaData | None
+    num_rows: int
+    num_row_groups: int
+    footer_bytes: int
+    stats_footer_bytes: int
+    order: OrderColumn | None
+    ranges: FooterRanges
 
 
 def builds_of(listing: SidecarListing, version: int) -> dict[str, list[ListedFile]]:
@@ -69,24 +75,22 @@ def manifest_of_build(
     folder: str,
     files: Sequence[ListedFile],
     *,
-    state: Callable[[], tuple[Protocol, Metadata]],
+    state: _AskState,
     memory: SidecarMemory,
 ) -> Manifest:
     """The manifest that the build would have.
 
-    `state` tells protocol and metadata in force at its version; it is asked once the footers are there, so
-    that both can be read side by side.
+    `state` tells protocol and metadata in force at its version; it is asked once a footer is there, so that
+    both can be read side by side, and from several threads.
     """
     where = f"{storage.root}/{folder}"
     parts = _paired(files, where)
+    open_part = partial(_opened, storage, folder, state=state, memory=memory, newest=len(parts) - 1)
     with ThreadPoolExecutor(limits.COMMIT_PARALLELISM, thread_name_prefix="lazydelta-footer") as pool:
-        opened = list(pool.map(lambda part: _opened(storage, folder, part), parts))
+        opened = list(pool.map(open_part, parts))
     _check_together(opened, where)
     protocol, metadata = state()
-    _keep_footers(opened, folder, memory)
-    order = _order_of(opened[0], metadata, storage.root)
-    ranges = [footer_ranges(one.footer, one.schema, order, one.nan_counts) for one in opened]
-    return _manifest(opened, ranges, order, protocol=protocol, metadata=metadata)
+    return _manifest(opened, protocol=protocol, metadata=metadata)
 
 
 def numbered_row_groups(of_parts: Iterable[Sequence[RowGroup]]) -> tuple[RowGroup, ...]:
@@ -132,32 +136,39 @@ def _paired(files: Sequence[ListedFile], where: str) -> list[PartFiles]:
     return parts
 
 
-def _opened(storage: Storage, folder: str, files: PartFiles) -> _Opened:
-    index = _tier(storage, folder, files.index)
-    try:
-        stats_footer = None
-        if files.stats is not None:
-            stats = _tier(storage, folder, files.stats)
-            try:
-                stats_footer = stats.metadata
-                if facts_of(stats) != facts_of(index) or _row_counts(stats_footer) != _row_counts(
-                    index.metadata
-                ):
-                    raise damaged("the halves of a part do not belong together", stats.where)
-            finally:
-                stats.close()
+def _opened(
+    storage: Storage, folder: str, files: PartFiles, *, state: _AskState, memory: SidecarMemory, newest: int
+) -> _Opened:
+    with closing(_tier(storage, folder, files.index)) as index:
+        footer, facts = index.metadata, facts_of(index)
         with index.damage_named():
             nan_counts = msgspec.json.decode(index.keys.get(NAN_KEY, b"{}"), type=dict[str, list[int]])
-        return _Opened(
-            files=files,
-            facts=facts_of(index),
-            footer=index.metadata,
-            schema=index.schema,
-            nan_counts=nan_counts,
-            stats_footer=stats_footer,
-        )
-    finally:
-        index.close()
+        stats_bytes = 0 if files.stats is None else _stats_footer_bytes(storage, folder, files.stats, index)
+        order = _order_of(facts.order_column, index.schema, state()[1], index.where)
+        ranges = footer_ranges(footer, index.schema, order, nan_counts)
+    size = footer_bytes(footer)
+    # Most queries ask for the newest period, which the last part holds.
+    is_ahead = files.index.parsed.number == newest and size <= limits.SIDECAR_FOOTERS_AHEAD_BYTES
+    memory.keep_footer(index.name, footer, size, is_ahead=is_ahead)
+    return _Opened(
+        files=files,
+        facts=facts,
+        num_rows=footer.num_rows,
+        num_row_groups=footer.num_row_groups,
+        footer_bytes=size,
+        stats_footer_bytes=stats_bytes,
+        order=order,
+        ranges=ranges,
+    )
+
+
+def _stats_footer_bytes(storage: Storage, folder: str, file: ListedFile, index: TierFile) -> int:
+    """The length of the other half's footer, once both are known to belong together."""
+    with closing(_tier(storage, folder, file)) as stats:
+        is_same = _row_counts(stats.metadata) == _row_counts(index.metadata)
+        if not is_same or facts_of(stats) != facts_of(index):
+            raise damaged("the halves of a part do not belong together", stats.where)
+        return footer_bytes(stats.metadata)
 
 
 def _tier(storage: Storage, folder: str, file: ListedFile) -> TierFile:
@@ -182,49 +193,31 @@ def _check_together(opened: Sequence[_Opened], where: str) -> None:
     # More parts than planned are left by tasks that ran twice: which of them count only the manifest knew.
     if first.parts != len(opened):
         raise damaged(f"a build without a manifest has {len(opened)} parts, not {first.parts}", where)
-    rows = sum(one.footer.num_rows for one in opened)
+    rows = sum(one.num_rows for one in opened)
     if rows != first.num_files or rows != first.binding.num_files:
         raise damaged(f"a build without a manifest holds {rows} of {first.num_files} files", where)
 
 
-def _keep_footers(opened: Sequence[_Opened], folder: str, memory: SidecarMemory) -> None:
-    """The newest are asked for next; the others only where there is room."""
-    room = limits.SIDECAR_FOOTERS_AHEAD_BYTES
-    for one in reversed(opened):
-        size = footer_bytes(one.footer)
-        room -= size
-        memory.keep_footer(f"{folder}/{one.files.index.parsed.name}", one.footer, size, is_ahead=room >= 0)
-
-
-def _order_of(first: _Opened, metadata: Metadata, root: str) -> OrderColumn | None:
-    name = first.facts.order_column
+def _order_of(name: str | None, schema: pa.Schema, metadata: Metadata, where: str) -> OrderColumn | None:
     if name is None:
         return None
-    if name not in first.schema.names:
-        raise damaged(f"a part has not the column {name!r} that it is sorted by", root)
-    field = first.schema.field(name)
-    path, kind = field_path(field), field_kind(field)
-    type_name = None if path is None else order_type(metadata, path, root)
+    if name not in schema.names:
+        raise damaged(f"a part has not the column {name!r} that it is sorted by", where)
+    path, kind = field_path(schema.field(name)), field_kind(schema.field(name))
+    type_name = None if path is None else order_type(metadata, path, where)
     if path is None or type_name is None:
         return None
     if kind == "partition":
         return OrderColumn(path=path, type_name=type_name, low=name, high=name, is_partition=True)
-    highs = [one.name for one in first.schema if field_kind(one) == "max" and field_path(one) == path]
+    highs = [one.name for one in schema if field_kind(one) == "max" and field_path(one) == path]
     if kind != "min" or len(highs) != 1:
         return None
     return OrderColumn(path=path, type_name=type_name, low=name, high=highs[0], is_partition=False)
 
 
-def _manifest(
-    opened: Sequence[_Opened],
-    ranges: Sequence[FooterRanges],
-    order: OrderColumn | None,
-    *,
-    protocol: Protocol,
-    metadata: Metadata,
-) -> Manifest:
-    facts = opened[0].facts
-    parts = tuple(_part(one, told) for one, told in zip(opened, ranges, strict=True))
+def _manifest(opened: Sequence[_Opened], *, protocol: Protocol, metadata: Metadata) -> Manifest:
+    facts, order = opened[0].facts, opened[0].order
+    parts = tuple(_part(one) for one in opened)
     return Manifest(
         format=FORMAT,
         version=facts.version,
@@ -233,7 +226,7 @@ def _manifest(
         num_row_groups=sum(part.num_row_groups for part in parts),
         num_files=facts.num_files,
         schema_hash=facts.schema_hash,
-        row_groups=numbered_row_groups(told.row_groups for told in ranges),
+        row_groups=numbered_row_groups(one.ranges.row_groups for one in opened),
         table_id=facts.table_id,
         build=facts.build,
         order_column=facts.order_column,
@@ -245,21 +238,21 @@ def _manifest(
     )
 
 
-def _part(one: _Opened, told: FooterRanges) -> Part:
-    stats = one.files.stats
+def _part(one: _Opened) -> Part:
+    stats, told = one.files.stats, one.ranges
     return Part(
         file=one.files.index.parsed.name,
         build=one.facts.build,
         size_bytes=one.files.index.info.size_bytes,
-        footer_bytes=footer_bytes(one.footer),
+        footer_bytes=one.footer_bytes,
         schema_hash=one.facts.schema_hash,
-        num_rows=one.footer.num_rows,
-        num_row_groups=one.footer.num_row_groups,
+        num_rows=one.num_rows,
+        num_row_groups=one.num_row_groups,
         order_min=told.whole.min,
         order_max=told.whole.max,
         order_nulls=told.whole.nulls,
         bounds=told.bounds,
         stats_file=None if stats is None else stats.parsed.name,
         stats_size_bytes=0 if stats is None else stats.info.size_bytes,
-        stats_footer_bytes=0 if one.stats_footer is None else footer_bytes(one.stats_footer),
+        stats_footer_bytes=one.stats_footer_bytes,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from lazydelta.upkeep.build import build_sidecar
 from tests.support.actions import add
 from tests.support.faulty_storage import faulty
 from tests.support.plain_sidecar import write_plain
-from tests.support.sidecar_damage import lazy_folder, numbered_file, storage_of
+from tests.support.sidecar_damage import lazy_folder, numbered_file, numbered_files, storage_of
 from tests.support.sidecar_states import (
     CHECKPOINT,
     part_paths,
@@ -183,6 +184,34 @@ def test_parts_that_need_those_of_an_earlier_build_do_not_serve_alone(tmp_path: 
     report = scanned(table)
     assert report.source == f"checkpoint {table.version}"
     assert "needs parts of earlier builds" in report.fallbacks[0]
+
+
+def test_a_build_of_too_many_parts_is_not_opened_without_its_manifest(tmp_path: Path) -> None:
+    table = TableBuilder(tmp_path).commit(numbered_files(range(260))).checkpoint()
+    build_sidecar(storage_of(table), config=SidecarConfig(row_group_rows=1, row_groups_max=1))
+    assert scanned(table).source == "sidecar 0 (manifest)"
+    without_manifest(table)
+    calls, run = calls_of(table)
+    assert run.report().source == "checkpoint 0"
+    assert "has 260 parts, too many to open all" in run.report().fallbacks[0]
+    assert not [call for call in calls if call[1] == "part"]
+
+
+def test_scans_side_by_side_search_once(tmp_path: Path) -> None:
+    table = table_with_sidecar(tmp_path)
+    without_manifest(table)
+    storage = faulty(storage_of(table), lambda _: None)
+    first = scan_of(storage)
+
+    def run(_: int) -> int:
+        again = FileScan(first.snapshot, first.config, first.sidecar)
+        return sum(batch.num_rows for batch in again.batches())
+
+    with ThreadPoolExecutor(8) as pool:
+        counts = list(pool.map(run, range(16)))
+    assert counts == [len(table.live())] * 16
+    listed = [name for method, name in storage.log.calls if method == "list_from"]
+    assert sorted(listed) == ["_delta_log", "_delta_log/_lazy", "_delta_log/_sidecars"]
 
 
 def test_a_table_without_files_is_served_by_any_tier(tmp_path: Path) -> None:
