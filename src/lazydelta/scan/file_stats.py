@@ -89,6 +89,7 @@ def _requests(
         shape=RowShape(columns=names, statistics=statistics),
         pruners=tuple(PathPruner(wanted=wanted, is_guess=is_guess) for is_guess in (True, False)),
         keep_rows=partial(_met, wanted=wanted),
+        gives_statistics=True,
     )
     return rows, sidecar_rows
 

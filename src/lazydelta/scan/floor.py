@@ -29,7 +29,7 @@ from lazydelta.scan.tail import walk_tail
 from lazydelta.sidecar.damage import DamagedSidecarError
 from lazydelta.sidecar.older import bytes_through, checkpoint_bytes
 from lazydelta.sidecar.reader import SidecarReader
-from lazydelta.sidecar.reading import Discovery, MetadataSource
+from lazydelta.sidecar.reading import Discovery, MetadataSource, MetadataTier
 from lazydelta.telemetry import log_event
 
 
@@ -128,10 +128,12 @@ def _is_any_file_good(replay: Replay) -> bool:
 
 
 def _if_it_tells_all(replay: Replay, found: Discovery) -> FloorChoice:
-    """A plain sidecar may lack columns that this scan asks for."""
+    """A plain sidecar may lack columns or statistics that this scan asks for."""
     assert found.source is not None
     assert replay.sidecar_rows is not None
     lacking = sorted(found.source.lacks & set(replay.sidecar_rows.shape.columns))
+    if replay.sidecar_rows.gives_statistics and found.source.tier is MetadataTier.PLAIN:
+        lacking.append("every statistic")
     if lacking:
         reason = f"the sidecar of checkpoint {found.source.version} does not tell {lacking[0]}"
         return FloorChoice(source=None, reason=reason, fallbacks=(*found.fallbacks, reason))

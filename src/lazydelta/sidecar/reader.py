@@ -36,6 +36,7 @@ class SidecarRequest(msgspec.Struct, frozen=True, kw_only=True):
     # row group is read once, and no pass is begun before the one before it is consumed.
     pruners: tuple[Pruner, ...] = ()
     keep_rows: RowFilter | None = None
+    gives_statistics: bool = False  # they go out: a source that may lack some does not serve
     is_limited: bool = False  # the caller may stop after a few rows: nothing is read ahead
 
     @property
