@@ -27,6 +27,7 @@ from lazydelta.scan.remove_set import RemoveSet
 from lazydelta.scan.replay import note_trip
 from lazydelta.scan.run import Replay
 from lazydelta.scan.tail import possible, walk_tail
+from lazydelta.scan.tail_memory import walk_known_tail
 from lazydelta.sidecar.damage import DamagedSidecarError
 from lazydelta.sidecar.external_sort import ExternalSorter
 from lazydelta.sidecar.lazy_merge import LazyMerge
@@ -154,9 +155,11 @@ def _reason(plan: _Plan) -> str:
 def _sort_tail(plan: _Plan, sorter: ExternalSorter, seen: RemoveSet) -> None:
     """The live files of the tail; `seen` is left holding every key that it decides."""
     replay = plan.replay
-    for files in (replay.tail, plan.commits_between):
-        with closing(walk_tail(replay, files, seen, may_trip=False)) as stream:
-            for rows in stream:
+    is_known = replay.tail_memory is not None
+    tail = walk_known_tail(replay, seen) if is_known else walk_tail(replay, replay.tail, seen, may_trip=False)
+    for walk in (tail, walk_tail(replay, plan.commits_between, seen, may_trip=False)):
+        with closing(walk):
+            for rows in walk:
                 sorter.add(_shaped(plan, rows))
     if replay.tripwire.tripped is not None:
         note_trip(replay)

@@ -6,7 +6,7 @@ import msgspec
 
 from lazydelta.log.checkpoint import RowRequest
 from lazydelta.log.commits import Demand, ReverseCommitReader, newest_first
-from lazydelta.log.file_rows import FILE_COLUMNS
+from lazydelta.log.file_rows import FILE_COLUMNS, RAW_PATH
 from lazydelta.log.segment import LogFile, LogSegment
 from lazydelta.predicate import BoundPredicate
 from lazydelta.scan.config import LazyScanConfig
@@ -39,7 +39,7 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def tail_memory(self) -> TableMemory | None:
         """The same for the tail: a strict scan must watch every commit itself."""
-        is_usual = not self.config.strict and set(self.rows.columns) <= set(FILE_COLUMNS)
+        is_usual = not self.config.strict and set(self.rows.columns) <= {*FILE_COLUMNS, RAW_PATH}
         return self.memory if is_usual else None
 
     @property

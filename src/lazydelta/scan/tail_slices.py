@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from lazydelta.errors import CorruptLogError
 from lazydelta.log.commits import CommitSlice, Demand
-from lazydelta.log.file_rows import FILE_COLUMNS, deletion_vectors, rows_from_adds, vector_structs
+from lazydelta.log.file_rows import FILE_COLUMNS, RAW_PATH, deletion_vectors, rows_from_adds, vector_structs
 from lazydelta.log.segment import LogFile
 from lazydelta.protocol.actions import Remove
 from lazydelta.protocol.paths import canonical_paths
@@ -74,7 +74,8 @@ def slice_columns(replay: Replay) -> tuple[str, ...]:
     """What is wanted of an add: statistics of a commit are JSON, whatever asks for them."""
     columns = replay.rows.columns
     if replay.tail_memory is not None:
-        return tuple(FILE_COLUMNS)  # the next query may ask for others
+        # The next query may ask for others; few ask for the log's own spelling.
+        return (*FILE_COLUMNS, RAW_PATH) if RAW_PATH in columns else tuple(FILE_COLUMNS)
     return (*columns, "stats") if replay.rows.stats_paths and "stats" not in columns else columns
 
 

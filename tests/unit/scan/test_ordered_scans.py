@@ -18,6 +18,7 @@ from lazydelta.sidecar.config import SidecarConfig
 from lazydelta.upkeep.build import build_sidecar
 from lazydelta.upkeep.deltas import write_delta_files
 from tests.support.actions import add, remove, stats
+from tests.support.cached import CACHED, UNCACHED
 from tests.support.eager_twin import replay
 from tests.support.keys import Action
 from tests.support.ordered_twin import is_in_order, order_keys
@@ -27,7 +28,6 @@ from tests.support.table_builder import TableBuilder
 
 SCHEMA = {"value": "double", "count": "long", "_event_hour": "string"}
 SMALL = SidecarConfig(row_group_rows=10, row_groups_max=4)
-UNCACHED = {"delta.cache.bytes": "0"}
 ORDERS = pytest.mark.parametrize("order", ["asc", "desc"])
 
 
@@ -343,6 +343,32 @@ def test_a_tail_that_comes_from_delta_files_comes_in_order(
     how: dict[str, Any] = {} if column == "_event_hour" else {"kind": "long", "is_partition": False}
     report = assert_in_order(table, order, column, **how)
     assert report.delta_files > 0
+
+
+@ORDERS
+def test_a_second_scan_in_order_costs_one_listing(tmp_path: Path, order: str) -> None:
+    table = hourly_table(tmp_path)
+    build(table)
+    for number in range(5):
+        table.commit([hour_file(number, hour=10, name="late")])
+    told = order_keys(replay(table.path).live, "_event_hour")
+    for expected in ({}, {"list": 1}):
+        scan = ld.open(str(table.path), storage_options=CACHED).scan(order=order)
+        assert is_in_order(keys(scan.files()), told, descending=order == "desc")
+        assert not expected or scan.explain().requests_by_kind == expected
+
+
+def test_scans_in_order_and_in_none_share_what_is_known_while_commits_come(tmp_path: Path) -> None:
+    table = hourly_table(tmp_path)
+    build(table)
+    for number in range(8):
+        table.commit([hour_file(number, hour=number, name="late")], [f"part-{number * 11:05}.parquet"])
+        live = replay(table.path).live
+        told = order_keys(live, "_event_hour")
+        for order in (None, "desc", "asc")[number % 3 :]:
+            found = keys(ld.open(str(table.path), storage_options=CACHED).scan(order=order).files())
+            assert sorted(found, key=str) == sorted(live, key=str)
+            assert order is None or is_in_order(found, told, descending=order == "desc")
 
 
 def test_a_strict_scan_tells_that_it_tripped_and_comes_in_order(tmp_path: Path) -> None:
