@@ -14,6 +14,7 @@ import msgspec
 
 from bench.ladder_cells import Cell, cells, find
 from bench.ladder_levels import LEVELS, Level
+from bench.ladder_notes import NOTES
 from bench.ladder_picture import bars, picture
 from bench.ladder_promises import Budget
 from bench.ladder_runs import Run
@@ -71,11 +72,13 @@ def ladder_page(results: Results, *, picture_name: str) -> str:
         f"![The ladder]({picture_name})",
         *(_rungs(given, place, results) for place in _PLACES if _was_run(given, place)),
         *(_windows(given, place, results) for place in _PLACES if _was_run(given, place)),
+        _memory(given),
         _cache(given),
         _width(given, results),
         "## The ladder at a glance\n\nThe last hour, on the local disk, drawn as the seeds draw it.\n\n"
         + f"```text\n{bars(given)}\n```",
         _judged(results.checks),
+        "## Notes\n\n" + "\n".join(f"- {note}" for note in NOTES),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
 
@@ -163,6 +166,22 @@ def _windows(given: Sequence[Cell], place: str, results: Results) -> str:
             for cell in found
         ]
         lines.append(table_line([f"**{level.name}** {level.title}", *told]))
+    return "\n".join(lines)
+
+
+def _memory(given: Sequence[Cell]) -> str:
+    """Peaks of resident memory over import and of Arrow's own, on the local disk."""
+    asked = (
+        ("the tail alone", find(given, level="L2", query="tail")),
+        ("the last hour", find(given, level="L7")),
+        ("everything", find(given, level="L7", query="all")),
+    )
+    columns = ("L7 on the local disk", "resident, MB", "Arrow, MB", "CPU")
+    lines = ["## Memory", "", table_line(columns), table_line(["---"] * len(columns))]
+    for words, cell in asked:
+        if cell is not None:
+            figures = [_megabytes(cell.median(name)) for name in ("peak_mb", "arrow_mb")]
+            lines.append(table_line([words, *figures, seconds(cell.median("cpu_s"))]))
     return "\n".join(lines)
 
 
