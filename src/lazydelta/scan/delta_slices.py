@@ -73,7 +73,6 @@ def _chain_for(replay: Replay, files: Sequence[LogFile]) -> DeltaChain | None:
         len(files) < limits.SIDECAR_DELTA_COMMITS
         or files[-1].version <= replay.segment.floor
         or replay.config.strict  # it must watch every commit
-        or replay.tail_memory is not None  # it keeps all columns of an add, and a delta file lacks `stats`
         or replay.sidecar is None
         or not replay.sidecar.reading.is_enabled
         or replay.sidecar_rows is None

@@ -15,6 +15,7 @@ import lazydelta as ld
 from lazydelta.errors import TableNotFoundError, VersionNotFoundError
 from lazydelta.sidecar.config import SidecarConfig
 from lazydelta.upkeep.build import build_sidecar
+from lazydelta.upkeep.deltas import write_delta_files
 from tests.support.actions import add, inline_dv, metadata, stats
 from tests.support.cached import CACHED, LAZILY, UNCACHED, Asked
 from tests.support.sidecar_damage import lazy_folder, storage_of
@@ -398,3 +399,43 @@ def test_rows_of_more_columns_join_those_that_are_known(tmp_path: Path) -> None:
     assert sum(batch.num_rows for batch in again) == len(table.live())
     assert Asked(table.path).requests == {"list": 1}
     assert ld.cache.stats().by_kind["rows"].entries == 12
+
+
+# --- long tails -----------------------------------------------------------------------
+
+
+def long_tail(folder: Path, *, commits: int = 60, since: int = 4) -> TableBuilder:
+    """A tail that a delta file tells but for its newest commits."""
+    table = table_with_sidecar(folder, tail=commits)
+    write_delta_files(storage_of(table), config=SMALL)
+    for number in range(since):
+        table.commit([hour_file(number, hour=23, name="later")], removes=[f"tail-{number:05}.parquet"])
+    return table
+
+
+@pytest.mark.parametrize("where", [None, LAST, "value > 20", "_event_hour > '2026021022' and count < 9"])
+def test_a_tail_told_by_delta_files_is_kept_like_any_other(tmp_path: Path, where: str | None) -> None:
+    table = long_tail(tmp_path)
+    first = Asked(table.path, where=where)
+    assert first.report.delta_files == 1
+    plain = Asked(table.path, options=UNCACHED | {"delta.sidecar.enabled": "false"}, where=where)
+    assert first.live == plain.live
+    second = Asked(table.path, where=where)
+    assert second.requests == {"list": 1}
+    assert second.files == first.files
+    assert second.report.files_skipped == first.report.files_skipped
+    table.commit(
+        [hour_file(50, hour=23, name="newest")], removes=["later-00001.parquet", "tail-00040.parquet"]
+    )
+    third = Asked(table.path, where=where)
+    assert third.requests["get"] == 1
+    assert third.live == Asked(table.path, options=UNCACHED, where=where).live
+
+
+def test_a_tail_kept_without_a_column_does_not_serve_who_asks_for_it(tmp_path: Path) -> None:
+    table = long_tail(tmp_path)
+    list(ld.open(str(table.path), storage_options=CACHED).scan().file_batches(["path", "size"]))
+    for how in ({"with_stats": True}, {"where": "value > 20"}, {"where": LAST}, {}):
+        asked = Asked(table.path, **how)
+        plain = Asked(table.path, options=UNCACHED | {"delta.sidecar.enabled": "false"}, **how)
+        assert sorted(asked.files, key=str) == sorted(plain.files, key=str)
