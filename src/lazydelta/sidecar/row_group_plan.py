@@ -76,11 +76,12 @@ def runs_of(units: Iterable[RowUnit], row_groups_max: int) -> Iterator[Run]:
 def _units(manifest: Manifest, parts: Sequence[bool], pruner: Pruner | None) -> tuple[RowUnit, ...]:
     groups = manifest.row_groups
     local = [at for of_part in row_groups_by_part(manifest) for at in range(len(of_part))]
-    kept = np.array([parts[group.part] for group in groups], bool)
+    left = [at for at, group in enumerate(groups) if parts[group.part]]
     if pruner is not None:
-        kept &= pruner.row_groups(manifest, groups)
-    newest = _newest_first([group.event_hour_max for group in groups], manifest.order_type)
-    return tuple(RowUnit(groups[at].part, local[at]) for at in newest.to_pylist() if kept[at])
+        kept = pruner.row_groups(manifest, [groups[at] for at in left])
+        left = [at for at, is_kept in zip(left, kept, strict=True) if is_kept]
+    newest = _newest_first([groups[at].event_hour_max for at in left], manifest.order_type)
+    return tuple(RowUnit(groups[left[at]].part, local[left[at]]) for at in newest.to_pylist())
 
 
 def _newest_first(texts: Sequence[str | None], type_name: str | None) -> pa.UInt64Array:
