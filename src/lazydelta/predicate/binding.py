@@ -72,7 +72,7 @@ def bind(
     *,
     where: str,
     time_zone: str = "UTC",
-    configuration: Mapping[str, str] | None = None,
+    configuration: Mapping[str, str | None] | None = None,
 ) -> BoundPredicate:
     """Bind to the schema of the table at `where`; `partition_columns` are logical names.
 

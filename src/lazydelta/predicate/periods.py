@@ -51,7 +51,7 @@ class EventTime(msgspec.Struct, frozen=True):
 
 
 def event_time_of(
-    configuration: Mapping[str, str], schema: StructType, partition_columns: Sequence[str]
+    configuration: Mapping[str, str | None], schema: StructType, partition_columns: Sequence[str]
 ) -> EventTime | None:
     """What the table's properties tell; None where they do not tell all, or of columns that are not there."""
     told = [configuration.get(name) for name in (_SOURCE, _COLUMN, _FORMAT, _ZONE)]
