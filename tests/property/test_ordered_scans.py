@@ -19,6 +19,7 @@ from lazydelta.sidecar.config import SidecarConfig
 from lazydelta.storage import open_storage
 from lazydelta.upkeep.build import build_sidecar
 from tests.support import actions
+from tests.support.cached import CACHED, UNCACHED
 from tests.support.eager_twin import replay
 from tests.support.growing_table import GrowingTable
 from tests.support.histories import History, build, histories, table_predicates
@@ -98,7 +99,9 @@ def test_a_growing_table_comes_in_order_at_every_step_whatever_is_damaged(
                 tear_a_part(Path(folder), dice)
             told = order_keys(replay(Path(folder)).live, "_event_hour")
             descending = order == "desc"
-            assert is_in_order(keys(ld.open(folder).scan(order=order).files()), told, descending=descending)
+            for options in (UNCACHED, CACHED):
+                found = keys(ld.open(folder, storage_options=options).scan(order=order).files())
+                assert is_in_order(found, told, descending=descending)
             first = keys(ld.open(folder).scan(order=order, limit=limit).files())
             assert [told[key] for key in first] == sorted(told.values(), reverse=descending)[:limit]
 
@@ -117,7 +120,7 @@ def test_a_sidecar_damaged_half_way_gives_every_file_once_and_in_order(
         build_sidecar(open_storage(str(tmp_path), Settings()), config=config)
     growing.grow(2)
     told = order_keys(replay(tmp_path).live, "_event_hour")
-    scan = ld.open(str(tmp_path), storage_options={"delta.cache.bytes": "0"}).scan(order=order, batch_size=1)
+    scan = ld.open(str(tmp_path), storage_options=UNCACHED).scan(order=order, batch_size=1)
     files = scan.files()
     found = [next(files) for _ in range(min(len(told), 1 + 4 * seed))]
     parts = sorted((tmp_path / "_delta_log" / "_lazy").glob("*.parquet"))
