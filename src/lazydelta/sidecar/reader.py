@@ -9,7 +9,7 @@ gives them out twice.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 
 import msgspec
@@ -26,6 +26,7 @@ from lazydelta.sidecar.row_group_plan import Plan, RowUnit, Run, plan_reads, run
 from lazydelta.storage import Storage
 
 _RUNS_AHEAD = 2
+_FOOTERS_AHEAD = 3
 
 
 class SidecarRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,18 +148,30 @@ class SidecarReader:
 
     def _units(self, units: Iterator[RowUnit], pruner: Pruner | None) -> Iterator[RowUnit]:
         """Row groups to read, asked of each part's footer when its turn comes."""
-        verdicts: dict[int, Mask] = {}
-        for unit in units:
-            if unit in self._planned:
-                continue
-            if pruner is not None and unit.part not in verdicts:
-                with closing(self._loader.part(unit.part)) as reader:
-                    verdicts[unit.part] = pruner.by_footer(reader)
-            if unit.part in verdicts and not verdicts[unit.part][unit.row_group]:
-                self.row_groups_skipped += pruner is self._passes[-1]
-                continue
-            self._planned.add(unit)
-            yield unit
+        left = [unit for unit in units if unit not in self._planned]
+        possible: dict[int, Mask] = {}
+        with closing(self._verdicts(list(dict.fromkeys(unit.part for unit in left)), pruner)) as verdicts:
+            for unit in left:
+                if pruner is not None and unit.part not in possible:
+                    possible[unit.part] = next(verdicts)
+                if pruner is not None and not possible[unit.part][unit.row_group]:
+                    self.row_groups_skipped += pruner is self._passes[-1]
+                    continue
+                self._planned.add(unit)
+                yield unit
+
+    def _verdicts(self, parts: Sequence[int], pruner: Pruner | None) -> Generator[Mask, None, None]:
+        """What the footers of these parts say, in this order; of many, the next ones are read ahead."""
+
+        def judged(part: int) -> Mask:
+            assert pruner is not None
+            with closing(self._loader.part(part)) as reader:
+                return pruner.by_footer(reader)
+
+        if self._request.is_limited or len(parts) <= _FOOTERS_AHEAD:
+            yield from map(judged, parts)
+        else:
+            yield from ReadAhead(parts, judged, _FOOTERS_AHEAD).results()
 
     def _loaded(self, run: Run) -> list[Piece]:
         return list(self._loader.pieces(run, self._request.shape))
