@@ -186,7 +186,6 @@ class _Columns:
             removes=self._removes.public(rows.filter(pa.array(is_remove)), self._root),
             remove_lines=np.flatnonzero(is_remove),
             others=others,
-            has_all_columns=False,
         )
 
 

@@ -80,38 +80,32 @@ def note_set(replay: Replay, removed: RemoveSet) -> None:
 class _CommitDecider:
     """Newest wins, one commit at a time: within a commit a remove never shadows an add.
 
-    A commit that fits one slice is decided at once; of a longer one the keys are staged until its last
-    slice, because a remove may stand before the add of the same commit. In a compacted range the first
-    line of a key decides.
+    So the removes of a commit that comes in several slices are staged until its last one: an add of the same
+    commit may stand behind them. In a compacted range the first line of a key decides.
     """
 
     def __init__(self, replay: Replay, seen: RemoveSet) -> None:
         self._replay = replay
         self._seen = seen
-        self._staged: list[RemoveSet] = []  # adds, removes
+        self._removes: RemoveSet | None = None  # staged
 
     def live_rows(self, part: TailSlice) -> pa.RecordBatch:
         """The adds of the slice that nothing newer has decided."""
-        adds = part.add_keys
-        if part.is_first and not part.is_last:
-            limit = self._replay.config.remove_set_memory_limit
-            self._staged = [RemoveSet(limit), RemoveSet(limit)]
-        live = ~self._seen.holds(adds) & _first_of_each(part)
-        for staged in self._staged if part.is_compacted else self._staged[:1]:
-            live &= ~staged.holds(adds)
+        if part.is_first and not part.is_last and not part.is_compacted:
+            self._removes = RemoveSet(self._replay.config.remove_set_memory_limit)
+        live = ~self._seen.holds(part.add_keys) & _first_of_each(part)
         self._put(part)
         self._replay.tally.skipped("newer action", len(live) - int(live.sum()))
         return part.adds if live.all() else _only(part.adds, live)
 
     def _put(self, part: TailSlice) -> None:
-        targets = self._staged or [self._seen, self._seen]
-        targets[0].remember(part.add_keys)
-        targets[1].remember(part.remove_keys)
-        if part.is_last:
-            for staged in self._staged:
-                self._seen.absorb(staged)
-                staged.close()
-            self._staged = []
+        self._seen.remember(part.add_keys)
+        removes = self._seen if self._removes is None else self._removes
+        removes.remember(part.remove_keys)
+        if part.is_last and self._removes is not None:
+            self._seen.absorb(self._removes)
+            self._removes.close()
+            self._removes = None
         note_set(self._replay, self._seen)
 
 

@@ -41,7 +41,6 @@ class TailSlice(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     removes: pa.RecordBatch
     remove_lines: Lines
     others: Counter[str]  # actions that are neither, by their name in the log
-    has_all_columns: bool = True  # False: the adds tell no more than the scan asked for
 
     @cached_property
     def add_keys(self) -> FileKeys:

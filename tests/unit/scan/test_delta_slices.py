@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import pytest
 
 import lazydelta as ld
 from lazydelta import limits
+from lazydelta.scan import delta_slices, tail
+from lazydelta.scan.tail_slices import TailSlice
 from lazydelta.sidecar import delta_rows
 from lazydelta.sidecar.config import SidecarConfig
 from lazydelta.sidecar.footer_seal import sealed
@@ -298,10 +301,28 @@ def test_damage_half_way_continues_by_commits_and_nothing_comes_twice(
     )
     at = column.data_page_offset + column.total_compressed_size - 3
     changed(path, lambda body: body.__setitem__(at, body[at] ^ 0xFF))
+    came = watched(monkeypatch)
     found, report = scanned(table, limit=limit, strategy="reverse", commit_read_parallelism=1)
     assert len(found) == len(set(found))
     assert set(found) == table.live()
     assert len(report.fallbacks) == 1
+    for version in range(1, 6):
+        own = [part for part in came if part.version == version and not part.is_compacted]
+        assert [part.is_first for part in own] == [True] + [False] * (len(own) - 1)
+        assert [part.is_last for part in own] == [False] * (len(own) - 1) + [True]
+
+
+def watched(monkeypatch: pytest.MonkeyPatch) -> list[TailSlice]:
+    """The slices that a scan walks from now on."""
+    came: list[TailSlice] = []
+
+    def slices(*given: Any, **options: Any) -> Iterator[TailSlice]:
+        for part in delta_slices.tail_slices(*given, **options):
+            came.append(part)
+            yield part
+
+    monkeypatch.setattr(tail, "tail_slices", slices)
+    return came
 
 
 def test_rows_of_other_versions_than_the_footer_tells_are_damage(
