@@ -10,7 +10,8 @@ out before is masked, the rest is sorted from the checkpoint.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
 
 import msgspec
 import pyarrow as pa
@@ -84,9 +85,11 @@ def ordered_files(replay: Replay, snapshot: Snapshot, columns: Sequence[str]) ->
     with ExitStack() as stack:
         seen = stack.enter_context(closing(RemoveSet(replay.config.remove_set_memory_limit)))
         tail = stack.enter_context(plan.sorter())
-        _sort_tail(plan, tail, seen)
+        parts = None if plan.obstacle is not None else stack.enter_context(closing(_parts(plan, seen)))
+        with _begun(parts):
+            _sort_tail(plan, tail, seen)
         in_order = stack.enter_context(closing(tail.sorted_batches(limits.BATCH_ROWS)))
-        yield from _merged(plan, plan.as_source(in_order), seen)
+        yield from _merged(plan, plan.as_source(in_order), parts, seen)
 
 
 def _planned(replay: Replay, snapshot: Snapshot, columns: Sequence[str]) -> _Plan:
@@ -165,10 +168,21 @@ def _sort_tail(plan: _Plan, sorter: ExternalSorter, seen: RemoveSet) -> None:
         note_trip(replay)
 
 
-def _merged(plan: _Plan, tail: SortedStream, mask: RemoveSet) -> Batches:
+@contextmanager
+def _begun(parts: OrderedRows | None) -> Iterator[None]:
+    """Read what comes first of the sidecar beside the tail."""
+    if parts is None:
+        yield
+        return
+    with ThreadPoolExecutor(1, thread_name_prefix="lazydelta-ordered") as pool:
+        beginning = pool.submit(parts.start)
+        yield
+        beginning.result()
+
+
+def _merged(plan: _Plan, tail: SortedStream, parts: OrderedRows | None, mask: RemoveSet) -> Batches:
     """The tail with the parts of the sidecar, or with the sorted files at the checkpoint."""
     replay = plan.replay
-    parts = None if plan.obstacle is not None else _parts(plan, mask)
     merge = LazyMerge(plan.traversal.keys, descending=plan.traversal.descending)
     merge.add(tail)
     if parts is not None:
@@ -176,6 +190,7 @@ def _merged(plan: _Plan, tail: SortedStream, mask: RemoveSet) -> Batches:
             yield from _with_parts(plan, merge, parts)
             return  # noqa: TRY300 - an else would read as if the damage were the rule
         except (DamagedSidecarError, StorageError) as loss:
+            parts.close()
             try:
                 _mask_handed_out(parts, mask, loss)
             finally:
@@ -222,9 +237,8 @@ def _with_parts(plan: _Plan, merge: LazyMerge, parts: OrderedRows) -> Batches:
     tally.parts_total = len(source.manifest.parts)
     for part in parts.sources:
         merge.add(part)
-    with closing(parts), closing(merge.rows(parts.released)) as stream:
+    with closing(merge.rows(parts.released)) as stream:
         try:
-            parts.open_unknown()
             for rows in stream:
                 _count(plan.replay, parts)
                 yield rows

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import msgspec
 import pyarrow as pa
 
 from lazydelta import limits
+from lazydelta.errors import LazyDeltaError
 from lazydelta.log.file_rows import RAW_PATH, Batches
 from lazydelta.sidecar.folder import row_groups_by_part
 from lazydelta.sidecar.held_rows import rows_up_to
@@ -78,16 +80,14 @@ class OrderedRows:
         """Their places in the manifest."""
         return self._loader.parts_opened
 
-    def open_unknown(self) -> None:
-        """Open the parts of which nothing is told: before anything else, so better side by side."""
-        unknown = [
-            source
-            for source in self.sources
-            if source.bound == before_all((), descending=self._request.traversal.descending)
-        ]
-        if len(unknown) > 1:
-            with ThreadPoolExecutor(limits.COMMIT_PARALLELISM, "lazydelta-footer") as pool:
-                list(pool.map(PartRows.open, unknown))
+    def start(self) -> None:
+        """Begin with what comes first; trouble is left for those who meet it when they read."""
+        with suppress(LazyDeltaError):
+            self._open_unknown()
+            waiting = [source for source in self.sources if source.bound is not None]
+            nearest = min(waiting, key=_bound, default=None)
+            if nearest is not None:
+                nearest.start()
 
     def released(self, bound: SortKey | None) -> None:
         """Rows up to this bound go out now."""
@@ -108,6 +108,17 @@ class OrderedRows:
         """Stop what is under way."""
         for source in self.sources:
             source.close()
+
+    def _open_unknown(self) -> None:
+        """Open the parts of which nothing is told: before anything else, so better side by side."""
+        unknown = [
+            source
+            for source in self.sources
+            if source.bound == before_all((), descending=self._request.traversal.descending)
+        ]
+        if len(unknown) > 1:
+            with ThreadPoolExecutor(limits.COMMIT_PARALLELISM, "lazydelta-footer") as pool:
+                list(pool.map(PartRows.open, unknown))
 
     def _up_to(self, rows: pa.RecordBatch, bound: SortKey | None) -> pa.RecordBatch:
         """Those of sorted rows that are not behind the bound."""
@@ -137,3 +148,8 @@ class OrderedRows:
                 begins=dict(enumerate(begins)) or {in_order[0]: firsts[part]},
                 units_read=self._units_read,
             )
+
+
+def _bound(source: PartRows) -> SortKey:
+    assert source.bound is not None
+    return source.bound

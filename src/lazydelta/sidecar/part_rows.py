@@ -62,6 +62,7 @@ class PartRows:
         self._units_read = units_read
         self._is_open = False
         self._last_key = before_all((), descending=request.traversal.descending)
+        self._ahead: ReadAhead[Run, list[Piece]] | None = None
         self._loaded: Generator[tuple[int, list[Piece]], None, None] | None = None
 
     @property
@@ -91,7 +92,6 @@ class PartRows:
         """Read the footer: it may rule row groups out, and may tell where those that are left begin."""
         if self._is_open:
             return
-        self._is_open = True
         traversal, manifest = self._request.traversal, self._loader.source.manifest
         with closing(self._loader.part(self._part)) as reader:
             possible = np.ones(reader.metadata.num_row_groups, np.bool_)
@@ -103,11 +103,21 @@ class PartRows:
             if left and not self._knows_begins:
                 begins = footer_bounds(reader, manifest.order_type, traversal)
                 self._begins = self._begins if begins is None else dict(enumerate(begins))
+        self._is_open = True
+
+    def start(self) -> None:
+        """Open the part and, unless the caller may stop after a few rows, begin to read it."""
+        self.open()
+        if self._left and not self._request.is_limited and self._ahead is None:
+            self._ahead = self._read_ahead()
+            self._ahead.start()
 
     def close(self) -> None:
         """Stop what is under way."""
         if self._loaded is not None:
             self._loaded.close()
+        if self._ahead is not None:
+            self._ahead.close()
 
     @property
     def _knows_begins(self) -> bool:
@@ -118,16 +128,19 @@ class PartRows:
         return traversal.column.is_partition or not traversal.descending
 
     def _load(self) -> Generator[tuple[int, list[Piece]], None, None]:
-        units = [RowUnit(self._part, row_group) for row_group in self._left]
         if self._request.is_limited:
-            for unit in units:
-                yield unit.row_group, self._pieces(Run(unit.part, (unit.row_group,)))
+            for row_group in list(self._left):
+                yield row_group, self._pieces(Run(self._part, (row_group,)))
             return
+        self._ahead = self._ahead or self._read_ahead()
+        for pieces in self._ahead.results():
+            for row_group, own in groupby(pieces, lambda piece: piece.unit.row_group):
+                yield row_group, list(own)
+
+    def _read_ahead(self) -> ReadAhead[Run, list[Piece]]:
+        units = [RowUnit(self._part, row_group) for row_group in self._left]
         runs = runs_of(units, self._loader.reading.row_groups_per_batch)
-        with closing(ReadAhead(runs, self._pieces, _RUNS_AHEAD)) as ahead:
-            for pieces in ahead.results():
-                for row_group, own in groupby(pieces, lambda piece: piece.unit.row_group):
-                    yield row_group, list(own)
+        return ReadAhead(runs, self._pieces, _RUNS_AHEAD)
 
     def _pieces(self, run: Run) -> list[Piece]:
         return list(self._loader.pieces(run, self._request.shape))
