@@ -31,7 +31,7 @@ from bench.ladder_tables import (
     ladder_table,
     width_spec,
 )
-from bench.run import RESULTS
+from bench.run import RESULTS, warm_up
 from bench.tables import REPOSITORY, cache_folder
 
 _FILES, _FILES_FULL = 1_000_000, 10_000_000
@@ -84,6 +84,8 @@ def _all_runs(table: LadderTable, pair: dict[str, LadderTable], options: argpars
 def _runs_at(
     table: LadderTable, pair: dict[str, LadderTable], conduct: Conduct, options: argparse.Namespace
 ) -> Iterator[Run]:
+    for one in (table, *pair.values()):
+        warm_up(one.table.path)
     levels = [level for level in LEVELS if not options.level or level.name in options.level]
     yield from run_ladder(table, conduct, levels)
     yield from run_probes(table, conduct)

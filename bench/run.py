@@ -56,7 +56,7 @@ def run_table(
     table: CachedTable, readers: Sequence[Reader], *, rounds: int, timeout_s: float
 ) -> Iterator[Result]:
     """All readers on one table, round by round."""
-    _warm(table.path)
+    warm_up(table.path)
     for number in range(rounds):
         order = readers if number % 2 == 0 else readers[::-1]
         for reader in order:
@@ -67,6 +67,15 @@ def run_table(
         bare = without_checksums(table)
         for number in range(rounds):
             yield _measured(OURS, "hundred", table, number, timeout_s, path=bare, name="no checksums")
+
+
+def warm_up(table: Path) -> None:
+    """Bring the log into the page cache, so that the first reader does not pay for all."""
+    for path in sorted((table / "_delta_log").rglob("*")):
+        if path.is_file():
+            with path.open("rb") as file:
+                while file.read(1 << 24):
+                    pass
 
 
 def log_budget(table: CachedTable) -> Budget:
@@ -126,15 +135,6 @@ def _rounds_of(reader: Reader, files: int, rounds: int) -> int:
     if reader.kind in ("ours", "floor") or reader.name == "kernel-rust":
         return rounds
     return 1 if files >= _PEERS_ONCE_FROM else min(rounds, 2)
-
-
-def _warm(table: Path) -> None:
-    """Bring the log into the page cache, so that the first reader does not pay for all."""
-    for path in sorted((table / "_delta_log").rglob("*")):
-        if path.is_file():
-            with path.open("rb") as file:
-                while file.read(1 << 24):
-                    pass
 
 
 def _parser() -> argparse.ArgumentParser:
