@@ -1,7 +1,8 @@
 """A checksum of a Parquet file's footer, in the file itself: eight bytes in front of the footer.
 
 Why: Arrow may abort the whole process over a footer with a flipped bit, so a footer is checked before Arrow
-sees it. Parts are vouched for by their manifest; a file that no manifest names vouches for itself.
+sees it. Parts are vouched for by their manifest; a file that no manifest names, or whose manifest is lost,
+vouches for itself.
 Contract: plain Parquet, whose readers find the footer from the end of the file and pages by their offsets:
 what lies between the last page and the footer is nobody's.
 """

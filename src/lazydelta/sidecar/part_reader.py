@@ -198,15 +198,6 @@ class PartReader:
         return pa.RecordBatch.from_arrays([by_name[name][1] for name in names], schema=schema)
 
 
-def read_facts(storage: Storage, name: str, size_bytes: int) -> PartFacts:
-    """The facts of a part's file (`name` below the table's root) without a manifest."""
-    tier = TierFile(storage, name, size_bytes)
-    try:
-        return facts_of(tier)
-    finally:
-        tier.close()
-
-
 def facts_of(tier: TierFile) -> PartFacts:
     """What an opened file of a part says of itself."""
     with tier.damage_named():

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from lazydelta import limits
 from lazydelta.sidecar.config import SidecarConfig
 from lazydelta.sidecar.damage import damaged
+from lazydelta.sidecar.footer_seal import sealed
 from lazydelta.sidecar.layout import SidecarLayout, sort_keys
 from lazydelta.sidecar.manifest import FORMAT, Binding, Part, RowGroup
 from lazydelta.sidecar.names import Tier, part_name
@@ -111,7 +112,7 @@ def write_part(
             {FACTS_KEY: _facts_json(facts, layout), NAN_KEY: msgspec.json.encode(zones.nan_counts)}
         )
         writer.close()
-    bodies = [sink.getvalue().to_pybytes() for sink in sinks]
+    bodies = [sealed(sink.getvalue().to_pybytes()) for sink in sinks]
     names = [part_name(facts.version, facts.build, facts.number, tier) for tier in tiers]
     return _written(names, bodies, facts=facts, layout=layout, zones=zones, total_bytes=total_bytes)
 

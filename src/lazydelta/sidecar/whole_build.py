@@ -32,6 +32,7 @@ from lazydelta.sidecar.names import Tier
 from lazydelta.sidecar.part_encoding import NAN_KEY
 from lazydelta.sidecar.part_reader import facts_of
 from lazydelta.sidecar.part_writer import PartFacts
+from lazydelta.sidecar.sealed_file import SealedFile
 from lazydelta.sidecar.tier_file import TierFile
 from lazydelta.storage import Storage
 
@@ -172,7 +173,7 @@ def _stats_footer_bytes(storage: Storage, folder: str, file: ListedFile, index: 
 
 
 def _tier(storage: Storage, folder: str, file: ListedFile) -> TierFile:
-    return TierFile(storage, f"{folder}/{file.parsed.name}", file.info.size_bytes)
+    return SealedFile(storage, f"{folder}/{file.parsed.name}", file.info.size_bytes)
 
 
 def _row_counts(footer: pq.FileMetaData) -> list[int]:
