@@ -1,0 +1,99 @@
+"""Scans in order over a store that fails at any call: the right files in order, or an error, never less."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from lazydelta.errors import CorruptLogError, LazyDeltaError
+from lazydelta.log.snapshot import open_snapshot
+from lazydelta.scan import DeltaFile, FileScan, LazyScanConfig, files_of
+from lazydelta.sidecar.config import SidecarConfig
+from lazydelta.sidecar.discover import SidecarAwareProvider
+from lazydelta.sidecar.memory import TakenOnce
+from lazydelta.sidecar.reading import SidecarReading
+from lazydelta.storage import Storage
+from lazydelta.upkeep.build import build_sidecar
+from tests.support.eager_twin import replay
+from tests.support.faulty_storage import Kind, fail_at, faulty
+from tests.support.ordered_twin import is_in_order, order_keys
+from tests.support.reading import keys
+from tests.support.sidecar_damage import lazy_folder, numbered_files, storage_of
+from tests.support.table_builder import TableBuilder
+from tests.unit.sidecar.test_discovery_faults import refusing
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> TableBuilder:
+    """Overlapping parts, removed rows, and a tail."""
+    table = TableBuilder(tmp_path_factory.mktemp("faults")).commit(numbered_files(range(40))).checkpoint()
+    config = SidecarConfig(row_group_rows=4, row_groups_max=3)
+    build_sidecar(storage_of(table), config=config)
+    table.commit(numbered_files(range(40, 46)), ["part-00003.parquet"]).checkpoint()
+    build_sidecar(storage_of(table), config=config)
+    return table.commit(numbered_files(range(46, 50)), ["part-00010.parquet"])
+
+
+def run_of(storage: Storage, order: str) -> FileScan:
+    provider = SidecarAwareProvider(storage, SidecarReading(), TakenOnce())
+    snapshot = open_snapshot(storage, parallelism=2, companion=provider)
+    provider.opened(snapshot.state.metadata)
+    return FileScan(snapshot, LazyScanConfig(order=order, batch_size=3), provider)
+
+
+@pytest.mark.parametrize("order", ["asc", "desc"])
+@pytest.mark.parametrize("kind", ["permanent", "not_found", "denied"])
+def test_a_fault_at_any_call_is_an_error_or_changes_nothing(
+    table: TableBuilder, order: str, kind: Kind
+) -> None:
+    told = order_keys(replay(table.path).live, "date", kind="date")
+    outcomes = set()
+    for number in itertools.count(1):
+        storage = faulty(storage_of(table), fail_at(number, kind))
+        try:
+            run = run_of(storage, order)
+            found = keys(file for batch in run.batches() for file in files_of(batch))
+        except LazyDeltaError:
+            outcomes.add("error")
+        else:
+            assert is_in_order(found, told, descending=order == "desc"), f"call {number}"
+            outcomes.add("fallback" if run.report().fallbacks else "whole")
+        if storage.log.faults == 0:
+            break
+    assert {"fallback", "whole"} <= outcomes
+
+
+@pytest.mark.parametrize("order", ["asc", "desc"])
+@pytest.mark.parametrize("went_out", [0, 1, 10, 30])
+def test_a_part_that_goes_out_of_reach_half_way_loses_no_file_and_repeats_none(
+    table: TableBuilder, order: str, went_out: int
+) -> None:
+    told = order_keys(replay(table.path).live, "date", kind="date")
+    outcomes = set()
+    for part in sorted(path.name for path in lazy_folder(table).glob("*.parquet")):
+        down: set[str] = set()
+        storage = refusing(table, lambda _, name, down=down: name.rpartition("/")[2] in down, "permanent")
+        run = run_of(storage, order)
+        stream = run.batches()
+        found: list[DeltaFile] = []
+        while len(found) < went_out:
+            found += files_of(next(stream))
+        down.add(part)
+        try:
+            found += [file for batch in stream for file in files_of(batch)]
+        except CorruptLogError as lost:
+            assert "after some of its files had gone out" in lost.what
+            outcomes.add("error")
+        else:
+            assert is_in_order(keys(found), told, descending=order == "desc")
+            outcomes.add("fallback" if run.report().fallbacks else "whole")
+    assert "fallback" in outcomes
+    assert went_out or "error" not in outcomes
+
+
+def test_the_table_of_these_tests_has_overlapping_parts(table: TableBuilder) -> None:
+    run = run_of(storage_of(table), "asc")
+    for _ in run.batches():
+        pass
+    assert run.report().parts_total > 3
