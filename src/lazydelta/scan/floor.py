@@ -52,7 +52,11 @@ class Floor:
 
     def start(self) -> None:
         """Begin to look and to read, unless a limit may end the scan within the tail."""
-        if self._replay.config.limit is None and self._replay.segment.checkpoint is not None:
+        if (
+            self._replay.config.limit is None
+            and self._replay.segment.checkpoint is not None
+            and not self._replay.has_quick_tail
+        ):
             self._pool = ThreadPoolExecutor(1, thread_name_prefix="lazydelta-floor")
             self._looking = self._pool.submit(self._looked, is_started=True)
 

@@ -43,6 +43,14 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
         return self.memory if is_usual else None
 
     @property
+    def has_quick_tail(self) -> bool:
+        """Whether no commit must be read, so that nothing is gained by reading beside them."""
+        memory, flag = self.tail_memory, self.config.use_log_compaction
+        return not self.segment.commits or (
+            memory is not None and memory.knows_tail(self.segment, use_compacted=flag)
+        )
+
+    @property
     def tail(self) -> list[LogFile]:
         """The files of the tail, newest first."""
         return newest_first(self.segment, use_compacted=self.config.use_log_compaction)

@@ -162,6 +162,12 @@ class TableMemory:
         )
         return found
 
+    def knows_tail(self, segment: LogSegment, *, use_compacted: bool) -> bool:
+        """Whether the tail of this very segment was walked to its end."""
+        basis = _tail_basis(segment, use_compacted=use_compacted)
+        known: TailState | None = self._cache.peek(self._owner, CacheKind.TAIL, (basis, segment.version))
+        return known is not None and known.below == segment.floor and known.is_part_of(segment)
+
     def keep_tail(self, segment: LogSegment, state: TailState, *, use_compacted: bool) -> None:
         """A tail was walked, in whole or down to some commit."""
         basis = _tail_basis(segment, use_compacted=use_compacted)
@@ -230,6 +236,10 @@ class TableMemory:
             CacheKind.ROWS, (key.file, key.row_group), lambda rows: wanted <= set(rows.schema.names)
         )
         return None if found is None else found.select(list(key.columns))
+
+    def has_rows(self, file: str, row_group: int) -> bool:
+        """Whether some columns of a row group are known."""
+        return self._cache.peek(self._owner, CacheKind.ROWS, (file, row_group)) is not None
 
     def keep_rows(self, key: RowGroupKey, rows: pa.RecordBatch) -> None:
         """A row group was decoded. The first ones of a run stay: they are the newest."""

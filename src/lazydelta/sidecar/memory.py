@@ -40,6 +40,10 @@ class SidecarMemory(Protocol):
         """A row group's rows, live or not, where they are known."""
         ...
 
+    def has_rows(self, file: str, row_group: int) -> bool:
+        """Whether some columns of a row group are known."""
+        ...
+
     def keep_rows(self, key: RowGroupKey, rows: pa.RecordBatch) -> None:
         """A row group was decoded."""
         ...
@@ -70,6 +74,10 @@ class TakenOnce:
     def rows(self, key: RowGroupKey) -> pa.RecordBatch | None:  # noqa: ARG002 - the protocol's shape
         """None."""
         return None
+
+    def has_rows(self, file: str, row_group: int) -> bool:  # noqa: ARG002 - the protocol's shape
+        """No."""
+        return False
 
     def keep_rows(self, key: RowGroupKey, rows: pa.RecordBatch) -> None:
         """Rows are not kept."""

@@ -40,6 +40,10 @@ class WhileInUse:
         """As below."""
         return self._below.rows(key)
 
+    def has_rows(self, file: str, row_group: int) -> bool:
+        """As below."""
+        return self._below.has_rows(file, row_group)
+
     def keep_rows(self, key: RowGroupKey, rows: pa.RecordBatch) -> None:
         """As below."""
         self._below.keep_rows(key, rows)

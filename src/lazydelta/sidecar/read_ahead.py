@@ -16,12 +16,23 @@ Result = TypeVar("Result")
 
 
 class ReadAhead(Generic[Item, Result]):
-    """`work(item)` for each item, `ahead_max` of them under way beside the one that is consumed."""
+    """`work(item)` for each item, `ahead_max` of them under way beside the one that is consumed.
 
-    def __init__(self, items: Iterable[Item], work: Callable[[Item], Result], ahead_max: int) -> None:
+    What `is_quick` is done by the caller's thread.
+    """
+
+    def __init__(
+        self,
+        items: Iterable[Item],
+        work: Callable[[Item], Result],
+        ahead_max: int,
+        *,
+        is_quick: Callable[[Item], bool] = lambda _: False,
+    ) -> None:
         self._items = iter(items)
         self._work = work
         self._ahead_max = ahead_max
+        self._is_quick = is_quick
         self._under_way: deque[Future[Result]] = deque()
         self._pool: ThreadPoolExecutor | None = None
 
@@ -36,9 +47,7 @@ class ReadAhead(Generic[Item, Result]):
                 return
             if item is None:
                 return
-            if self._pool is None:
-                self._pool = ThreadPoolExecutor(self._ahead_max, thread_name_prefix="lazydelta-ahead")
-            self._under_way.append(self._pool.submit(self._work, item))
+            self._under_way.append(self._begun(item))
 
     def results(self) -> Generator[Result, None, None]:
         """The results in the order of the items."""
@@ -50,6 +59,18 @@ class ReadAhead(Generic[Item, Result]):
                 yield result
         finally:
             self.close()
+
+    def _begun(self, item: Item) -> Future[Result]:
+        if self._is_quick(item):  # a thread would take longer to start than the work takes
+            done: Future[Result] = Future()
+            try:
+                done.set_result(self._work(item))
+            except Exception as error:  # noqa: BLE001 - raised at its place, as of any other item
+                done.set_exception(error)
+            return done
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self._ahead_max, thread_name_prefix="lazydelta-ahead")
+        return self._pool.submit(self._work, item)
 
     def close(self) -> None:
         """Begin nothing more and wait for what is under way."""

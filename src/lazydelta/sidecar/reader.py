@@ -80,7 +80,7 @@ class SidecarReader:
     def start(self) -> None:
         """Begin to read, unless the caller may stop after a few rows; `rows` goes on from there."""
         if self._ahead is None and not self._request.is_limited:
-            self._ahead = ReadAhead(self._runs(self._passes[0]), self._loaded, _RUNS_AHEAD)
+            self._ahead = self._read_ahead(self._passes[0])
             self._ahead.start()
 
     def rows(self) -> Batches:
@@ -126,10 +126,13 @@ class SidecarReader:
                     yield from self._loader.pieces(run, self._request.shape)
                 continue
             if number or self._ahead is None:
-                self._ahead = ReadAhead(self._runs(pruner), self._loaded, _RUNS_AHEAD)
+                self._ahead = self._read_ahead(pruner)
             with closing(self._ahead.results()) as loaded:
                 for pieces in loaded:
                     yield from pieces
+
+    def _read_ahead(self, pruner: Pruner | None) -> ReadAhead[Run, list[Piece]]:
+        return ReadAhead(self._runs(pruner), self._loaded, _RUNS_AHEAD, is_quick=self._loader.is_known)
 
     def _runs(self, pruner: Pruner | None) -> Iterator[Run]:
         plan = plan_reads(self.source.manifest, pruner)

@@ -68,6 +68,10 @@ class RowGroupLoader:
                     )
                     first_row += rows.num_rows
 
+    def is_known(self, run: Run) -> bool:
+        """Whether the run's row groups are in memory, as far as can be told without the part's footer."""
+        return all(self._memory.has_rows(self._file(run.part), group) for group in run.row_groups)
+
     def live_rows(self, piece: Piece) -> pa.RecordBatch:
         """The live rows of a piece as the scan knows them."""
         live = _live_rows(piece, self.source.manifest.parts[piece.unit.part])
