@@ -26,6 +26,7 @@ from lazydelta.storage import Storage
 from lazydelta.upkeep.build import build_sidecar
 from tests.support.actions import add, inline_dv, metadata, remove, stats
 from tests.support.faulty_storage import fail_at, faulty
+from tests.support.long_tail import long_tail
 from tests.support.sidecar_damage import storage_of
 from tests.support.sidecar_states import STATES, table_with_sidecar
 from tests.support.table_builder import TableBuilder
@@ -289,6 +290,21 @@ def test_what_was_looked_up_before_comes_from_the_cache(tmp_path: Path) -> None:
         [hour_path(5, 3)], ["value"]
     )
     assert ld.metrics()["delta.lazy.requests"] == before
+
+
+def test_a_long_tail_is_asked_by_delta_files_and_tells_the_same(tmp_path: Path) -> None:
+    table = long_tail(tmp_path)
+    asked = [path for path, _ in sorted(table.live())[::17]] + ["f7"]
+    columns = ["value", "_event_hour"]
+    rows, report = looked_up(storage_of(table), asked, columns)
+    assert (report.commits_read, report.delta_files) == (12, 3)
+    assert [row["live"] for row in rows] == [True] * (len(asked) - 1) + [False]
+    assert all(row["num_records"] is not None for row in rows[:-1])
+    for settings in SOURCES:
+        assert (
+            ld.open(str(table.path), settings=settings).get_stats_for_files(asked, columns).to_pylist()
+            == rows
+        )
 
 
 # --- damage ---
