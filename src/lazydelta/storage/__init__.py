@@ -1,5 +1,6 @@
 """The only room that touches bytes: local folders, Azure and S3 through obstore; retries; counters."""
 
+from lazydelta.storage.access import access_digest
 from lazydelta.storage.counters import IoCounters, IoSnapshot
 from lazydelta.storage.deadline import Deadline
 from lazydelta.storage.interface import (
@@ -9,7 +10,7 @@ from lazydelta.storage.interface import (
     Storage,
     past_end,
 )
-from lazydelta.storage.opening import access_digest, open_storage
+from lazydelta.storage.opening import open_storage
 from lazydelta.storage.ranged_file import RangedFile
 
 __all__ = [

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from hashlib import blake2b
-
 import msgspec
 
-from lazydelta.settings import Settings
+from lazydelta.settings import Settings, process_environment
 from lazydelta.storage.address import FABRIC, TableAddress, parse_address
 from lazydelta.storage.interface import Storage
 from lazydelta.storage.local import LocalStorage
@@ -21,26 +18,17 @@ def open_storage(url: str, settings: Settings) -> Storage:
     return _open_remote(address, settings)
 
 
-def access_digest(settings: Settings, environment: Mapping[str, str]) -> bytes:
-    """What tells apart who reads and where, without telling it: two that differ must share nothing.
-
-    Clients of stores look for what they are not told in the environment (`AZURE_…`, `AWS_…`).
-    """
-    told = sorted((name, str(value)) for name, value in settings.storage_options.items())
-    found = sorted(item for item in environment.items() if item[0].upper().startswith(("AZURE_", "AWS_")))
-    return blake2b(repr((told, found)).encode(errors="surrogateescape"), digest_size=16).digest()
-
-
 def _open_remote(address: TableAddress, settings: Settings) -> Storage:
     # Imported here: obstore takes 35 ms to load, which a local table does not need.
-    from lazydelta.storage.connect import account_in, connect
+    from lazydelta.storage.connect import account_in
     from lazydelta.storage.remote import RemoteLink, RemoteStorage
     from lazydelta.storage.retry import RetryPolicy
+    from lazydelta.storage.shared_clients import shared_client
 
     if address.kind == "azure" and address.account is None:
         address = msgspec.structs.replace(address, account=account_in(settings.storage_options))
     link = RemoteLink(
-        store=connect(address, settings),
+        store=shared_client(address, settings, process_environment()),
         kind=address.kind,
         root=address.root,
         prefix=address.path,
