@@ -140,7 +140,7 @@ class PartRows:
     def _read_ahead(self) -> ReadAhead[Run, list[Piece]]:
         units = [RowUnit(self._part, row_group) for row_group in self._left]
         runs = runs_of(units, self._loader.reading.row_groups_per_batch)
-        return ReadAhead(runs, self._pieces, _RUNS_AHEAD)
+        return ReadAhead(runs, self._pieces, _RUNS_AHEAD, is_quick=self._loader.is_known)
 
     def _pieces(self, run: Run) -> list[Piece]:
         return list(self._loader.pieces(run, self._request.shape))
