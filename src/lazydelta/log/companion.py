@@ -6,6 +6,7 @@ to run beside the log's own.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
@@ -23,6 +24,15 @@ class FloorState(msgspec.Struct, frozen=True, kw_only=True):
     source: str  # for explain
 
 
+class TailState(msgspec.Struct, frozen=True, kw_only=True):
+    """The newest protocol and metadata in the commits `after` < v <= `until`; None where they have none."""
+
+    after: int
+    until: int
+    protocol: TableProtocol | None
+    metadata: Metadata | None
+
+
 class FloorCompanion(Protocol):
     """Beside the checkpoint of one table. None of these may fail for want of a companion."""
 
@@ -36,4 +46,8 @@ class FloorCompanion(Protocol):
 
     def state(self) -> FloorState | None:
         """The state at the pinned segment's checkpoint, where it is proven."""
+        ...
+
+    def tail_states(self, segment: LogSegment) -> Sequence[TailState]:
+        """What is known of the segment's tail without its commits, newest first, none overlapping."""
         ...

@@ -9,13 +9,15 @@ Contract: both are known or it is an error; the reader can honour them or it is 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from lazydelta import limits
 from lazydelta.errors import CorruptLogError, StorageError
 from lazydelta.log.checkpoint import CheckpointReader
 from lazydelta.log.commits import CommitState, ReverseCommitReader, newest_first, read_commit_head
-from lazydelta.log.companion import FloorCompanion
+from lazydelta.log.companion import FloorCompanion, TailState
 from lazydelta.log.segment import LogFile, LogSegment
 from lazydelta.protocol.actions import Metadata, Protocol, VersionChecksum
 from lazydelta.protocol.features import check_readable
@@ -124,7 +126,7 @@ def _from_tail(
     use_compacted: bool,
 ) -> TableState:
     found = _Findings()
-    for state in commits.states(newest_first(segment, use_compacted=use_compacted)):
+    for state in _tail_states(segment, commits, companion, use_compacted=use_compacted):
         found.older(state.protocol, state.metadata)
     source = "commits"
     beside = None if found.is_complete or companion is None else companion.state()
@@ -148,6 +150,28 @@ def _from_tail(
         checksum=None,
         ignored=tuple(ignored),
     )
+
+
+def _tail_states(
+    segment: LogSegment,
+    commits: ReverseCommitReader,
+    companion: FloorCompanion | None,
+    *,
+    use_compacted: bool,
+) -> Iterable[CommitState | TailState]:
+    """What the whole tail says, newest first; of a long one what stands for commits is asked first."""
+    files = newest_first(segment, use_compacted=use_compacted)
+    is_long = len(files) >= limits.SIDECAR_DELTA_COMMITS
+    if companion is None or not is_long or len(files) < len(segment.commits):
+        return commits.states(files)
+    known = companion.tail_states(segment)
+    told = {version for span in known for version in range(span.after + 1, span.until + 1)}
+    read = commits.states(file for file in files if file.version not in told)
+    return sorted([*known, *read], key=_newest_version, reverse=True)
+
+
+def _newest_version(state: CommitState | TailState) -> int:
+    return state.until if isinstance(state, TailState) else state.version
 
 
 def _read_checksum(storage: Storage, crc: LogFile) -> VersionChecksum | None:

@@ -7,10 +7,12 @@ the checkpoint. A `.crc` newer than it is used as ever.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from lazydelta.log.commits import ReverseCommitReader
-from lazydelta.log.companion import FloorState
+from lazydelta.log.companion import FloorState, TailState
 from lazydelta.log.segment import CheckpointFiles, LogSegment
 from lazydelta.log.state import TableState, read_state
 from lazydelta.storage import Storage
@@ -66,3 +68,7 @@ class _Floor:
         return FloorState(
             protocol=self._state.protocol, metadata=self._state.metadata, source=self._state.source
         )
+
+    def tail_states(self, segment: LogSegment) -> Sequence[TailState]:  # noqa: ARG002 - the protocol's shape
+        """The commits themselves are few."""
+        return ()

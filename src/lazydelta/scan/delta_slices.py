@@ -29,7 +29,7 @@ from lazydelta.protocol.names import LogFileKind
 from lazydelta.scan.run import Replay
 from lazydelta.scan.tail_slices import TailSlice, commit_slices
 from lazydelta.sidecar.damage import DamagedSidecarError
-from lazydelta.sidecar.delta_chain import DeltaChain, chain_of
+from lazydelta.sidecar.delta_chain import DeltaChain
 from lazydelta.sidecar.delta_rows import ACTION, VERSION, DeltaPiece, DeltaRows, DeltaSpan
 from lazydelta.sidecar.public_rows import PartColumns, RowShape
 
@@ -74,12 +74,11 @@ def _chain_for(replay: Replay, files: Sequence[LogFile]) -> DeltaChain | None:
         or files[-1].version <= replay.segment.floor
         or replay.config.strict  # it must watch every commit
         or replay.sidecar is None
-        or not replay.sidecar.reading.is_enabled
         or replay.sidecar_rows is None
         or any(file.parsed.kind is not LogFileKind.COMMIT for file in files)
     ):
         return None
-    return chain_of(replay.sidecar, replay.segment, replay.sidecar.reading.folder)
+    return replay.sidecar.deltas(replay.segment)
 
 
 def _begin(replay: Replay, chain: DeltaChain) -> Future[None]:

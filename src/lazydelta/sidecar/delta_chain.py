@@ -13,12 +13,16 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from weakref import WeakKeyDictionary
+
+import msgspec
 
 from lazydelta import limits
 from lazydelta.errors import LazyDeltaError
+from lazydelta.log.companion import TailState
 from lazydelta.log.segment import LogFile, LogSegment
+from lazydelta.protocol.actions import Metadata, Protocol
 from lazydelta.sidecar.binding import is_same
+from lazydelta.sidecar.damage import damaged
 from lazydelta.sidecar.delta_file import DeltaFacts, DeltaFileReader
 from lazydelta.sidecar.delta_rows import DeltaSpan, version_ranges
 from lazydelta.sidecar.memory import TakenOnce
@@ -28,8 +32,6 @@ from lazydelta.telemetry import log_event
 
 _JUDGED_AT_ONCE = 4
 _ROW_GROUP_ROWS_MAX = 8 * limits.SIDECAR_ROW_GROUP_ROWS  # a larger one would not fit the memory of a scan
-
-_CHAINS_LOCK = threading.Lock()
 
 
 class DeltaChain:
@@ -63,6 +65,16 @@ class DeltaChain:
             elif isinstance(span, DeltaSpan):
                 below = span.after
                 yield span
+
+    def states(self, storage: Storage) -> list[TailState]:
+        """What the files that serve say of protocol and metadata, newest first."""
+        found = []
+        for span in self.spans(storage):
+            try:
+                found.append(_state_in(storage, span))
+            except LazyDeltaError as trouble:
+                self.leave(span.name, trouble.what)
+        return found
 
     def leave(self, name: str, reason: str) -> None:
         """A file turned out not to serve: it is not offered again."""
@@ -130,18 +142,6 @@ class DeltaChain:
             log_event("fallback", table=self.segment.root, reason=reason)
 
 
-_CHAINS: WeakKeyDictionary[object, DeltaChain] = WeakKeyDictionary()
-
-
-def chain_of(owner: object, segment: LogSegment, folder: str) -> DeltaChain:
-    """The chain of the segment that `owner` has asked for last: scans of one table share what was judged."""
-    with _CHAINS_LOCK:
-        chain = _CHAINS.get(owner)
-        if chain is None or chain.segment is not segment:
-            chain = _CHAINS[owner] = DeltaChain(segment, folder)
-        return chain
-
-
 def _deltas_of(storage: Storage, folder: str, segment: LogSegment) -> list[ObjectInfo]:
     """The delta files of the segment's checkpoint that end within its tail, newest first."""
     found = []
@@ -175,3 +175,25 @@ def _mismatch(storage: Storage, facts: DeltaFacts, info: ObjectInfo, segment: Lo
     if not is_same(storage, facts.commit, commits[facts.until]):
         return f"{facts.commit.name} is not the commit it was made from"
     return None
+
+
+def _state_in(storage: Storage, span: DeltaSpan) -> TailState:
+    """The newest protocol and metadata of a file; both columns are nearly empty."""
+    found: dict[str, str] = {}
+    with closing(DeltaFileReader(storage, span.name, span.size_bytes)) as reader:
+        for rows in reader.batches(("protocol", "metadata")):
+            for name in ("protocol", "metadata"):
+                texts = rows.column(name).drop_null()
+                if len(texts):
+                    found[name] = texts[-1].as_py()
+    try:
+        protocol, metadata = found.get("protocol"), found.get("metadata")
+        return TailState(
+            after=span.after,
+            until=span.until,
+            protocol=None if protocol is None else msgspec.json.decode(protocol, type=Protocol),
+            metadata=None if metadata is None else msgspec.json.decode(metadata, type=Metadata),
+        )
+    except msgspec.DecodeError as damage:
+        where = f"{storage.root}/{span.name}"
+        raise damaged(f"its protocol or metadata cannot be read: {damage}", where) from damage

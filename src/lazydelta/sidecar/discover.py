@@ -20,10 +20,11 @@ import msgspec
 from lazydelta import limits
 from lazydelta.errors import LazyDeltaError, StorageError
 from lazydelta.log.checkpoint import CheckpointReader
-from lazydelta.log.companion import FloorState
+from lazydelta.log.companion import FloorState, TailState
 from lazydelta.log.segment import LogSegment
 from lazydelta.protocol.actions import Metadata
 from lazydelta.sidecar.binding import mismatch
+from lazydelta.sidecar.delta_chain import DeltaChain
 from lazydelta.sidecar.folder import read_manifest
 from lazydelta.sidecar.manifest import Manifest, Part
 from lazydelta.sidecar.memory import SidecarMemory
@@ -45,6 +46,7 @@ class SidecarAwareProvider:
         self._storage = storage
         self._manifests: dict[int, Future[Manifest]] = {}
         self._segment: LogSegment | None = None
+        self._deltas: DeltaChain | None = None
         self._by_manifest: Future[Discovery] | None = None
         self._footers: Future[None] | None = None
         self._table_id: str | None = None  # at the pinned version
@@ -61,6 +63,7 @@ class SidecarAwareProvider:
     def pinned(self, segment: LogSegment) -> None:
         """Judge the sidecar of the segment's checkpoint while the state is read."""
         self._segment = segment
+        self._deltas = DeltaChain(segment, self.reading.folder)
         self._by_manifest = self._footers = self._found = self._refused = None
         if self.reading.is_enabled and self.reading.uses_manifest and segment.checkpoint is not None:
             manifest = self._manifest_of(segment.floor)
@@ -76,6 +79,20 @@ class SidecarAwareProvider:
         manifest = source.manifest
         told = f"sidecar {manifest.version}"
         return FloorState(protocol=manifest.protocol, metadata=manifest.metadata, source=told)
+
+    def tail_states(self, segment: LogSegment) -> Sequence[TailState]:
+        """Protocol and metadata of stretches of the tail, by delta files."""
+        chain = self.deltas(segment)
+        return () if chain is None else chain.states(self._storage)
+
+    def deltas(self, segment: LogSegment) -> DeltaChain | None:
+        """The delta files beside the pinned segment's checkpoint; scans share what was judged of them."""
+        chain = self._deltas
+        is_pinned = chain is not None and (chain.segment.floor, chain.segment.version) == (
+            segment.floor,
+            segment.version,
+        )
+        return chain if is_pinned and self.reading.is_enabled and segment.checkpoint is not None else None
 
     def opened(self, metadata: Metadata) -> None:
         """The metadata at the pinned version is known: its id is one more thing to agree with."""

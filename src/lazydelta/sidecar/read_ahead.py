@@ -80,7 +80,7 @@ class ReadAhead(Generic[Item, Result]):
         self._under_way.clear()
 
 
-def _failed(error: Exception) -> Future[Any]:
+def _failed(error: Exception) -> Future[Any]:  # Any: it never has a result
     future: Future[Any] = Future()
     future.set_exception(error)
     return future
