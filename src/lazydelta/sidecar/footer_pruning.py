@@ -29,10 +29,8 @@ from lazydelta.predicate import BoundColumn, BoundPredicate
 from lazydelta.predicate.periods import GeneratedPeriod
 from lazydelta.protocol.statistics import ColumnBounds
 from lazydelta.sidecar.column_paths import Path
-from lazydelta.sidecar.damage import damaged
 from lazydelta.sidecar.layout import field_kind, field_path
 from lazydelta.sidecar.manifest import Part
-from lazydelta.sidecar.part_encoding import described_schema
 from lazydelta.sidecar.part_reader import PartReader
 from lazydelta.sidecar.range_facts import (
     named_columns,
@@ -76,7 +74,7 @@ def possible_by_footer(part: PartReader, predicate: BoundPredicate) -> Mask:
     """Which row groups of a part its own statistics do not rule out."""
     if part.part.stats_file is None:
         return _possible(part.part, _columns(part.schema, part.metadata, part.nan_counts), predicate)
-    columns = _columns(_index_schema(part), part.metadata, part.nan_counts)
+    columns = _columns(part.index_schema, part.metadata, part.nan_counts)
     possible = _possible(part.part, columns, predicate)
     paths = {path for _, path in columns}
     if not possible.any() or all(column.physical_path in paths for column in named_columns(predicate)):
@@ -100,17 +98,6 @@ def _possible(part: Part, columns: _Columns, predicate: BoundPredicate) -> Mask:
         periods={name: bounds for name, bounds in periods.items() if bounds is not None},
         num_files=pa.array(row_counts(footer), pa.int64()),
     )
-
-
-def _index_schema(part: PartReader) -> pa.Schema:
-    """The columns of a split part's index: asking the part for all would open the other half."""
-    footer = part.metadata
-    try:
-        return described_schema(footer.schema.to_arrow_schema(), dict(footer.metadata or {}))
-    except msgspec.DecodeError as damage:
-        raise damaged(
-            f"a part does not tell what its columns stand for: {damage}", part.part.file
-        ) from damage
 
 
 def _columns(schema: pa.Schema, footer: pq.FileMetaData, nan_counts: Mapping[str, Sequence[int]]) -> _Columns:

@@ -94,10 +94,15 @@ class PartReader:
     @property
     def schema(self) -> pa.Schema:
         """All columns, each with its role and path; of a split part the index's first."""
-        _ = self.metadata
         if self._stats is None:
-            return self._index.schema
-        return pa.schema([*self._index.schema, *self._stats.schema])
+            return self.index_schema
+        return pa.schema([*self.index_schema, *self._stats.schema])
+
+    @property
+    def index_schema(self) -> pa.Schema:
+        """The columns that are there without the half that holds the statistics of a split part."""
+        _ = self.metadata
+        return self._index.schema
 
     @property
     def nan_counts(self) -> dict[str, list[int]]:

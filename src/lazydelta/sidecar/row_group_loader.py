@@ -56,8 +56,11 @@ class RowGroupLoader:
         """The rows of the run's row groups, in its order."""
         with closing(self.part(run.part)) as reader:
             self.parts_opened.add(run.part)
-            columns = PartColumns(reader.schema, shape)
-            names = tuple(columns.names if self.reading.projects_columns else reader.schema.names)
+            # Asking a split part for all its columns opens the half that only statistics are in.
+            is_index_enough = self.reading.projects_columns and not shape.statistics
+            schema = reader.index_schema if is_index_enough else reader.schema
+            columns = PartColumns(schema, shape)
+            names = tuple(columns.names if self.reading.projects_columns else schema.names)
             ranges = reader.row_groups()
             for group, known in self._run_rows(reader, run, names):
                 self.row_groups_read += 1
