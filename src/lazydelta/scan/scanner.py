@@ -113,6 +113,8 @@ class FileScan:
                 )
             finally:
                 tally.ended = time.perf_counter()
+                if memory is not None:
+                    memory.finish()
                 tally.unknown_actions = tripwire.unknown
                 self._record(tally)
 

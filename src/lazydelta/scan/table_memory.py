@@ -27,7 +27,7 @@ from lazydelta.sidecar.names import parse_name
 from lazydelta.sidecar.reading import Discovery, MetadataTier, SidecarReading
 
 _FILE_BYTES = 700  # of one listed file, about
-_FOOTER_GROWTH = 8  # a decoded footer takes more memory than it does in its file
+_FOOTER_GROWTH = 10  # a decoded footer takes that many times the memory of its bytes (measured)
 _ROW_GROUP_BYTES = 600  # of one entry of a manifest, about
 _PART_BYTES = 4000
 
@@ -60,6 +60,7 @@ class TableMemory:
         self._lock = threading.Lock()
         self._rows_room = budget_bytes // 2  # one run must not throw out what it has just put in
         self._once = TakenOnce()  # for files that may be written again
+        self._later: list[Callable[[], None]] = []
 
     def for_run(self) -> TableMemory:
         """The same for one run of a scan."""
@@ -71,6 +72,15 @@ class TableMemory:
         )
         run._once = self._once
         return run
+
+    def later(self, keep: Callable[[], None]) -> None:
+        """Keep something when the run has ended: nobody should wait for it."""
+        self._later.append(keep)
+
+    def finish(self) -> None:
+        """The run has ended."""
+        while self._later:
+            self._later.pop()()
 
     # --- listings ---
 

@@ -1,8 +1,8 @@
 """The tail walked with what is known of it: new commits are read, the rest is a settled state.
 
 Contract: the same rows in the same order as `walk_tail` over the whole tail, and the same keys decided. What
-was walked is kept when the run ends, down to the last commit that was walked whole; a tail that would take
-more than a quarter of the cache is not. A strict scan watches every commit and so takes nothing from here.
+was walked is kept when the run has ended, down to the last commit that was walked whole; a tail that would
+take more than a quarter of the cache is not. A strict scan watches every commit and takes nothing from here.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def walk_known_tail(replay: Replay, seen: RemoveSet, *, demand: Demand = lambda:
             yield from walk_tail(replay, older, seen, demand=demand, record=record.slice)
         record.whole()
     finally:
-        record.keep()
+        memory.later(record.keep)
     return None
 
 
