@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -35,11 +37,11 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> TableBuilder:
     return table.commit(numbered_files(range(46, 50)), ["part-00010.parquet"])
 
 
-def run_of(storage: Storage, order: str) -> FileScan:
+def run_of(storage: Storage, order: str, *, limit: int | None = None) -> FileScan:
     provider = SidecarAwareProvider(storage, SidecarReading(), TakenOnce())
     snapshot = open_snapshot(storage, parallelism=2, companion=provider)
     provider.opened(snapshot.state.metadata)
-    return FileScan(snapshot, LazyScanConfig(order=order, batch_size=3), provider)
+    return FileScan(snapshot, LazyScanConfig(order=order, batch_size=3, limit=limit), provider)
 
 
 @pytest.mark.parametrize("order", ["asc", "desc"])
@@ -90,6 +92,20 @@ def test_a_part_that_goes_out_of_reach_half_way_loses_no_file_and_repeats_none(
             outcomes.add("fallback" if run.report().fallbacks else "whole")
     assert "fallback" in outcomes
     assert went_out or "error" not in outcomes
+
+
+@pytest.mark.parametrize("order", ["asc", "desc"])
+def test_ten_files_in_order_take_one_footer_and_one_row_group(tmp_path: Path, order: str) -> None:
+    table = TableBuilder(tmp_path).commit(numbered_files(range(120))).checkpoint()
+    build_sidecar(storage_of(table), config=SidecarConfig(row_group_rows=10, row_groups_max=4))
+    storage = faulty(storage_of(table), lambda _: None)
+    run = run_of(storage, order, limit=10)
+    assert sum(batch.num_rows for batch in run.batches()) == 10
+    parts = sorted(path.name for path in lazy_folder(table).glob("*.parquet"))
+    calls = Counter(name.rpartition("/")[2] for _, name in storage.log.calls)
+    # The newest footer was read while the table was opened, whatever the order.
+    expected = [2, 0, 1] if order == "asc" else [0, 0, 2]
+    assert [calls[part] for part in parts] == expected
 
 
 def test_the_table_of_these_tests_has_overlapping_parts(table: TableBuilder) -> None:

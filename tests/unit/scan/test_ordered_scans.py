@@ -105,17 +105,6 @@ def test_of_overlapping_parts_only_those_are_read_that_the_order_reaches(
     assert_in_order(table, order)
 
 
-@ORDERS
-def test_exact_requests_of_ten_files_in_order(tmp_path: Path, order: str) -> None:
-    table = hourly_table(tmp_path)
-    build(table)
-    _, report = ran(table, order=order, limit=10)
-    _, opening = ran(table, limit=0)
-    ranges = report.requests_by_kind["get_range"] - opening.requests_by_kind.get("get_range", 0)
-    assert ranges == (2 if order == "asc" else 1)  # the newest footer was read while the table was opened
-    assert report.requests_by_kind["list"] == 1
-
-
 def test_a_predicate_leaves_row_groups_unread_in_order_too(tmp_path: Path) -> None:
     table = hourly_table(tmp_path)
     build(table)
