@@ -60,6 +60,7 @@ class TableMemory:
         self._lock = threading.Lock()
         self._rows_room = budget_bytes // 2  # one run must not throw out what it has just put in
         self._once = TakenOnce()  # for files that may be written again
+        self._ahead: set[str] = set()  # footers that were read before anybody asked: no hits, the first time
         self._later: list[Callable[[], None]] = []
 
     def for_run(self) -> TableMemory:
@@ -70,7 +71,7 @@ class TableMemory:
             budget_bytes=self.budget_bytes,
             max_staleness_seconds=self._max_staleness,
         )
-        run._once = self._once
+        run._once, run._ahead = self._once, self._ahead
         return run
 
     def later(self, keep: Callable[[], None]) -> None:
@@ -228,6 +229,9 @@ class TableMemory:
         """The footer of a part."""
         if not _is_written_once(file):
             return self._once.footer(file)
+        if file in self._ahead:
+            self._ahead.discard(file)
+            return self._cache.peek(self._owner, CacheKind.FOOTER, file)
         return self._take(CacheKind.FOOTER, file)
 
     def keep_footer(
@@ -235,6 +239,8 @@ class TableMemory:
     ) -> None:
         """A part's footer was read."""
         if _is_written_once(file):
+            if is_ahead:
+                self._ahead.add(file)
             self._put(CacheKind.FOOTER, file, footer, _FOOTER_GROWTH * size_bytes)
         else:
             self._once.keep_footer(file, footer, size_bytes, is_ahead=is_ahead)

@@ -379,7 +379,8 @@ def test_explain_tells_what_came_from_the_cache(tmp_path: Path) -> None:
     table = table_with_sidecar(tmp_path)
     where = "_event_hour >= '2026021020'"
     first = Asked(table.path, where=where).report
-    assert "rows" not in first.cache_hits
+    assert (first.cache_hits, first.cache_bytes) == ({}, 0)
+    assert "from the cache" not in str(first)
     second = Asked(table.path, where=where).report
     assert {"state", "sidecar", "tail", "rows"} <= set(second.cache_hits)
     assert second.cache_bytes > 1000
