@@ -140,10 +140,15 @@ def _accounts(cells: Sequence[Cell]) -> list[Check]:
     for cell in cells:
         for server, own in pairs:
             seen, told = cell.median(server), cell.median(own)
-            if seen is not None and told is not None and seen != told:
+            if seen is not None and told is not None and _flatters(server, told, seen):
                 wrong.append(f"{cell.level} {cell.query}: {_told(server, seen)} seen, {told:,.0f} told")
-    promise = "explain tells the requests, round trips and bytes that the server saw"
+    promise = "explain tells the requests and bytes that the server saw, and no fewer round trips"
     return [Check(promise=promise, passed=not wrong, measured="; ".join(wrong[:6]) or "all equal")]
+
+
+def _flatters(name: str, told: float, seen: float) -> bool:
+    """Counts must be equal. Depth is a matter of what ended first, and may only be told too great."""
+    return told < seen if name == "round_trips" else told != seen
 
 
 def _steps(cells: Sequence[Cell], place: str) -> list[Check]:

@@ -82,6 +82,7 @@ def test_a_ladder_as_the_seeds_want_it_keeps_every_promise() -> None:
         (_changed("L8", cold_s=0.019), "20 times faster than the first"),
         (_changed("L8s", "store", requests=1), "no request at all"),
         (_changed("L5", "store", own_requests=9), "explain tells"),
+        (_changed("L5", "store", own_round_trips=3), "explain tells"),
         (_changed("L3", all_s=8.5), "L3 + sidecar (disk)"),
         (_changed("L4", "store", requests=12), "L4 + manifest (store)"),
         (_changed("L6", peak_mb=41.0), "L6 + pruning (disk)"),
@@ -91,6 +92,10 @@ def test_a_ladder_as_the_seeds_want_it_keeps_every_promise() -> None:
 )
 def test_a_broken_promise_is_found(runs: list[Run], words: str) -> None:
     assert any(words in promise for promise in _failed(runs)), _failed(runs)
+
+
+def test_telling_a_round_trip_too_many_is_no_flattery() -> None:
+    assert _failed(_changed("L5", "store", own_round_trips=5)) == []
 
 
 def test_a_quicker_peer_is_the_one_that_counts() -> None:
@@ -108,7 +113,7 @@ def test_what_was_not_measured_is_not_kept() -> None:
     assert checks
     # Without a server nothing can differ from its account.
     assert [check.promise for check in checks if check.passed] == [
-        "explain tells the requests, round trips and bytes that the server saw"
+        "explain tells the requests and bytes that the server saw, and no fewer round trips"
     ]
 
 
