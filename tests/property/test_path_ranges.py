@@ -68,6 +68,25 @@ def test_a_range_that_holds_a_spelling_of_a_wanted_path_may_hold_it(data: st.Dat
     assert SortedPaths([wanted, *others], root).may_hold([whole]).all()
 
 
+@given(st.data(), st.sampled_from(ROOTS))
+def test_spellings_of_neighbours_do_not_hide_a_path(data: st.DataObject, root: str) -> None:
+    """Much in common, so that the range is narrow, and an escape at any place."""
+    start = data.draw(st.sampled_from(("h=1/", "h=1/part-", "h=1/ü", "h=1/%25", "h=1/%20", "h=%31/")))
+    tails = data.draw(st.lists(st.text("a$z%ü0", min_size=1, max_size=3), min_size=2, max_size=3))
+    raws = [start + "".join(data.draw(spelled(one)) for one in tail) for tail in tails]
+    canonical = [canonical_path(raw, root) for raw in raws]
+    ordered = sorted(raws, key=str.encode)
+    whole = PathRange(ordered[0], ordered[-1])
+    for path in canonical:
+        assert SortedPaths([path], root).may_hold([whole]).all()
+
+
+def spelled(character: str) -> st.SearchStrategy[str]:
+    """As it is, mostly, or escaped; a percent sign must be."""
+    escaped = "".join(f"%{byte:02X}" for byte in character.encode())
+    return st.just(escaped) if character == "%" else st.sampled_from((character, escaped))
+
+
 @given(relative, st.sampled_from(ROOTS))
 def test_a_range_without_an_end_may_hold_anything(path: str, root: str) -> None:
     ranges = [PathRange(None, "a"), PathRange("a", None), PathRange(None, None)]

@@ -104,15 +104,15 @@ def _perhaps_wanted(rows: pa.RecordBatch, among: Mask | None, *, wanted: WantedP
     everything = np.ones(rows.num_rows, np.bool_) if among is None else among
     paths = rows.column("path").fill_null("")
     try:
-        spelled: Mask = wanted.among(canonical_paths(paths, wanted.root))
+        spelled: Mask = wanted.missing_among(canonical_paths(paths, wanted.root))
     except CorruptLogError:  # a canonical path that looks like a bad spelling: judged when it comes out
         return everything
-    return everything & (spelled | wanted.among(paths))
+    return everything & (spelled | wanted.missing_among(paths))
 
 
 def _met(rows: pa.RecordBatch, among: Mask | None, *, wanted: WantedPaths) -> Mask:
     """Rows of a sidecar. One that a newer commit has overruled need not be looked for elsewhere, either."""
-    flags = wanted.among(rows.column("path"))
+    flags = wanted.missing_among(rows.column("path"))
     if among is not None:
         flags = flags & among
     wanted.met(rows.column("path").filter(pa.array(flags)))
@@ -124,7 +124,7 @@ def _found(replay: Replay, columns: Sequence[StatColumn], wanted: WantedPaths) -
     found: list[pa.RecordBatch] = []
     with closing(reverse_files(replay)) as live:
         for rows in live:
-            kept = rows.filter(pa.array(wanted.among(rows.column("path"))))
+            kept = rows.filter(pa.array(wanted.wanted_among(rows.column("path"))))
             if kept.num_rows == 0:
                 continue
             replay.tally.emitted(kept.num_rows)

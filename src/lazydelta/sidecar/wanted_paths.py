@@ -36,12 +36,23 @@ class WantedPaths:
             self._sorted = known
         return known[1]
 
-    def among(self, paths: pa.Array) -> Mask:
+    def missing_among(self, paths: pa.Array) -> Mask:
+        """Which of these have not been met yet."""
+        return _is_in(paths, self.paths)
+
+    def wanted_among(self, paths: pa.Array) -> Mask:
         """Which of these are looked for, met before or not."""
-        flags: Mask = pc.is_in(paths, value_set=self._all).to_numpy(zero_copy_only=False)
-        return flags
+        return _is_in(paths, self._all)
 
     def met(self, paths: pa.Array) -> None:
         """These need not be looked for any more."""
         if len(paths):
             self.paths = self.paths.filter(pc.invert(pc.is_in(self.paths, value_set=paths)))
+
+
+def _is_in(paths: pa.Array, among: pa.Array) -> Mask:
+    """The same as Arrow's, with the shorter of the two as its set: it is made anew each time."""
+    if len(among) > len(paths):
+        among = among.filter(pc.is_in(among, value_set=paths))
+    flags: Mask = pc.is_in(paths, value_set=among).to_numpy(zero_copy_only=False)
+    return flags
