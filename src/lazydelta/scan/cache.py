@@ -30,6 +30,7 @@ class CacheKind(StrEnum):
     SIDECAR = "sidecar"  # the manifest, proven
     FOOTER = "footer"  # of a sidecar's part
     ROWS = "rows"  # some columns of one row group of a part, decoded
+    ANSWER = "answer"  # the rows of a sidecar that a predicate left
     TAIL = "tail"  # the live files of the commits since the checkpoint
 
 

@@ -23,6 +23,7 @@ from lazydelta.log.parquet_part import DamagedCheckpointError
 from lazydelta.log.segment import LogFile, LogSegment
 from lazydelta.log.snapshot import segment_without
 from lazydelta.scan.keys import FileKeys
+from lazydelta.scan.known_answers import answered_rows, has_answer
 from lazydelta.scan.remove_set import RemoveSet
 from lazydelta.scan.run import Replay
 from lazydelta.scan.tail import walk_tail
@@ -99,7 +100,7 @@ class Floor:
         if choice.source is None:
             return choice, None
         reader = _reader(self._replay, choice.source)
-        if is_started:
+        if is_started and not has_answer(self._replay, choice.source):
             reader.start()
         return choice, reader
 
@@ -181,7 +182,7 @@ def _sidecar_rows(replay: Replay, reader: SidecarReader, mask: RemoveSet) -> Bat
     tally.source = f"sidecar {source.version} ({source.tier.value})"
     tally.parts_total = len(source.manifest.parts)
     try:
-        yield from _masked(replay, reader.rows(), mask, reader)
+        yield from _masked(replay, answered_rows(replay, reader), mask, reader)
     except (DamagedSidecarError, StorageError) as loss:
         try:
             _mask_handed_out(reader, mask, loss)

@@ -119,7 +119,7 @@ class TableMemory:
 
     def _forget_below(self) -> None:
         """A new checkpoint: what hung on the old one is not asked for again, parts may well be."""
-        stale = {CacheKind.LISTING, CacheKind.STATE, CacheKind.TAIL, CacheKind.SIDECAR}
+        stale = {CacheKind.LISTING, CacheKind.STATE, CacheKind.TAIL, CacheKind.SIDECAR, CacheKind.ANSWER}
         self._cache.drop(self._owner, lambda kind, _: kind in stale)
 
     # --- states ---
@@ -220,7 +220,7 @@ class TableMemory:
 
     def distrust_sidecars(self) -> None:
         """A part turned out damaged: what is kept of this table's sidecars is looked for anew."""
-        stale = {CacheKind.SIDECAR, CacheKind.FOOTER, CacheKind.ROWS}
+        stale = {CacheKind.SIDECAR, CacheKind.FOOTER, CacheKind.ROWS, CacheKind.ANSWER}
         self._cache.drop(self._owner, lambda kind, _: kind in stale)
 
     # --- parts: SidecarMemory ---
@@ -267,6 +267,20 @@ class TableMemory:
                 return
             self._rows_room -= size
         self._put(CacheKind.ROWS, at, rows, size)
+
+    # --- answers ---
+
+    def answer(self, key: Hashable) -> Any:  # Any: the room above knows what it has put in
+        """What was kept under the key."""
+        return self._take(CacheKind.ANSWER, key)
+
+    def has_answer(self, key: Hashable) -> bool:
+        """Whether `answer` would know."""
+        return self._cache.peek(self._owner, CacheKind.ANSWER, key) is not None
+
+    def keep_answer(self, key: Hashable, answer: object, size_bytes: int) -> None:
+        """A sidecar was asked."""
+        self._put(CacheKind.ANSWER, key, answer, size_bytes)
 
     # --- all of them ---
 

@@ -382,12 +382,15 @@ def test_explain_tells_what_came_from_the_cache(tmp_path: Path) -> None:
     assert (first.cache_hits, first.cache_bytes) == ({}, 0)
     assert "from the cache" not in str(first)
     second = Asked(table.path, where=where).report
-    assert {"state", "sidecar", "tail", "rows"} <= set(second.cache_hits)
+    assert {"state", "sidecar", "tail", "answer"} <= set(second.cache_hits)
+    other = Asked(table.path, where="_event_hour > '2026021020'").report
+    assert {"footer", "rows"} <= set(other.cache_hits)
+    assert other.requests == 1
     assert second.cache_bytes > 1000
     assert "from the cache" in str(second)
     stats_now = ld.cache.stats()
     assert stats_now.hits > 0
-    assert stats_now.by_kind["tail"].hits == 1
+    assert stats_now.by_kind["tail"].hits == 2
     assert stats_now.bytes == sum(kind.bytes for kind in stats_now.by_kind.values())
 
 
@@ -440,3 +443,54 @@ def test_a_tail_kept_without_a_column_does_not_serve_who_asks_for_it(tmp_path: P
         asked = Asked(table.path, **how)
         plain = Asked(table.path, options=UNCACHED | {"delta.sidecar.enabled": "false"}, **how)
         assert sorted(asked.files, key=str) == sorted(plain.files, key=str)
+
+
+# --- answers of a sidecar ---------------------------------------------------------------
+
+
+def test_commits_since_an_answer_was_kept_count_against_it(tmp_path: Path) -> None:
+    table = table_with_sidecar(tmp_path)
+    where = "_event_hour = '2026021003'"
+    assert len(Asked(table.path, where=where).files) == 5
+    table.commit(removes=["part-00016.parquet"])
+    table.commit([hour_file(17, hour=3), hour_file(99, hour=3, name="late")])  # one comes once more
+    after = Asked(table.path, where=where)
+    assert "answer" in after.report.cache_hits
+    assert after.files == Asked(table.path, options=UNCACHED, where=where).files
+    assert len(after.files) == 5
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        {"where": "_event_hour = '2026021004'"},
+        {"where": "_event_hour = '2026021003' and value > 9"},
+        {"where": "_event_hour = '2026021003'", "time_zone": "Europe/Berlin"},
+        {"where": "_event_hour = '2026021003'", "limit": 2},
+        {"where": {"_event_hour": "2026021003"}},
+        {"where": "_event_hour = '2026021003'", "batch_size": 1},
+    ],
+)
+def test_an_answer_serves_the_same_question_alone(tmp_path: Path, again: dict[str, Any]) -> None:
+    table = table_with_sidecar(tmp_path)
+    Asked(table.path, where="_event_hour = '2026021003'")
+    assert Asked(table.path, **again).files == Asked(table.path, options=UNCACHED, **again).files
+
+
+def test_an_answer_that_was_not_read_to_its_end_is_not_kept(tmp_path: Path) -> None:
+    table = table_with_sidecar(tmp_path)
+    where = "_event_hour < '2026021012'"
+    assert len(Asked(table.path, where=where, limit=3).files) == 3
+    assert ld.cache.stats().by_kind["answer"].entries == 0
+    assert Asked(table.path, where=where).files == Asked(table.path, options=UNCACHED, where=where).files
+
+
+def test_an_answer_is_read_anew_when_a_column_has_another_type(tmp_path: Path) -> None:
+    table = table_with_sidecar(tmp_path)
+    where = "count >= 100"
+    before = Asked(table.path, where=where)
+    table.commit(metadata=metadata(SCHEMA | {"count": "double"}, partition_columns=("_event_hour",)))
+    after = Asked(table.path, where=where)
+    assert "answer" not in after.report.cache_hits
+    assert after.files == Asked(table.path, options=UNCACHED, where=where).files
+    assert len(after.files) >= len(before.files) > 0
