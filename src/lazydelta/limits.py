@@ -13,7 +13,7 @@ SCAN_TIMEOUT_SECONDS = 0.0  # 0: no deadline for the scan as a whole
 BACKOFF_FIRST_SECONDS = 0.1
 BACKOFF_MAX_SECONDS = 5.0
 CONNECTIONS_MAX = 32
-RANGE_COALESCE_BYTES = 256 * KIB  # two ranges closer than this become one request
+RANGE_COALESCE_BYTES = 64 * KIB  # two ranges closer than this become one request
 READ_BLOCK_BYTES = 1 * MIB  # one request of a column that is streamed
 PARQUET_FOOTER_GUESS_BYTES = 64 * KIB  # read first; most footers fit
 PRELOAD_BYTES_MAX = 8 * MIB  # column chunks of one row group up to this are fetched at once
@@ -53,6 +53,7 @@ SIDECAR_REMOVED_SHARE_MAX = 0.25  # of a part's rows; with more it is written an
 SIDECAR_DELTA_COMMITS = 50  # commits since the checkpoint or the last delta file that make one worth writing
 MANIFEST_ROW_GROUPS_MAX = 2048  # with more, the manifest lists only parts
 BINDING_HEAD_BYTES = 64 * KIB  # of a commit, hashed to recognise it
+BINDING_HEADS_MAX = 16  # files of a checkpoint whose heads are hashed, too
 
 # --- cache -------------------------------------------------------------------
 CACHE_BYTES = 64 * MIB  # kept by a process over all tables

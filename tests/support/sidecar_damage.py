@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from lazydelta.settings import Settings
 from lazydelta.sidecar.config import SidecarConfig
+from lazydelta.sidecar.footer_seal import sealed
 from lazydelta.sidecar.part_encoding import footer_crc32, footer_length
 from lazydelta.sidecar.part_writer import row_group_span
 from lazydelta.storage import Storage, open_storage
@@ -88,7 +89,7 @@ def rewrite_part(table: TableBuilder, change: Callable[[pa.Table], pa.Table], *,
         writer.add_key_value_metadata(keys)
         for start in range(0, rows.num_rows, groups[0].num_rows):
             writer.write_table(rows.slice(start, groups[0].num_rows))
-    body = sink.getvalue().to_pybytes()
+    body = sealed(sink.getvalue().to_pybytes())
     path.write_bytes(body)
     footer = pq.read_metadata(pa.BufferReader(body))
 

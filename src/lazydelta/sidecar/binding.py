@@ -30,9 +30,10 @@ def make_binding(
     """The binding to the checkpoint's files and, where it is still there, to `N.json`."""
     return Binding(
         commit=None if commit is None else bound_file(storage, commit, with_head=True),
-        # Where a store has no e-tags the files' heads stand in for them.
+        # A copy has other e-tags, and a store may have none: then the files' heads stand in for them.
         checkpoint=tuple(
-            bound_file(storage, file, with_head=file.info.etag is None) for file in checkpoint.files
+            bound_file(storage, file, with_head=len(checkpoint.files) <= limits.BINDING_HEADS_MAX)
+            for file in checkpoint.files
         ),
         num_files=num_files,
         total_bytes=total_bytes,

@@ -140,11 +140,12 @@ def layout_of(
     partition_columns = tuple(_partition_column(field, names) for field in partitions)
     statistics = tuple(_statistics_column(path, leaves[path], names) for path in wanted)
     fields = [
+        # What most scans ask for lies side by side, so that one request brings it; statistics come last.
         *_FIRST,
         *(field for column in partition_columns for field in _partition_columns(column)),
+        *_LAST,
         *_COUNTS,
         *(field for column in statistics for field in _statistics_columns(column)),
-        *_LAST,
     ]
     return _assembled(pa.schema(fields), partition_columns, statistics, order)
 

@@ -23,9 +23,8 @@ class ObjectInfo(msgspec.Struct, frozen=True, kw_only=True):
     name: str  # relative to the table's root, decoded
     size_bytes: int
     modified_ms: int  # since 1970, UTC
+    # Of a file on a disk: which inode, last changed when. Copies keep sizes and times, never this.
     etag: str | None = None
-    # Of a file on a disk: which inode, last changed when. Copies keep sizes and times, but never this.
-    stamp: int | None = None
 
 
 class ObjectNotFoundError(StorageError):

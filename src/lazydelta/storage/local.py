@@ -187,7 +187,7 @@ def _listed(entry: os.DirEntry[str], after: str | None, shown: str) -> ObjectInf
         name=shown + entry.name,
         size_bytes=status.st_size,
         modified_ms=status.st_mtime_ns // 1_000_000,
-        stamp=status.st_ino << 64 | status.st_ctime_ns,
+        etag=f"{status.st_ino:x}-{status.st_ctime_ns:x}",  # a file that was written anew has another
     )
 
 

@@ -68,8 +68,9 @@ def test_the_commits_read_to_find_the_metadata_are_not_read_again(tmp_path: Path
 def test_a_limit_with_a_crc_reads_hint_listing_crc_and_the_newest_commits_alone(tmp_path: Path) -> None:
     table = long_table(tmp_path).crc()
     report = ran(table.path, limit=1)
-    assert (report.requests_by_kind["list"], reads(report)) == (1, 4)  # hint, no manifest, crc, the newest commit
-    assert report.round_trips <= 4
+    # The hint, a manifest that is not there, the .crc, the newest commit. On a disk they may come in turn.
+    assert (report.requests_by_kind["list"], reads(report)) == (1, 4)
+    assert report.round_trips <= 5
     assert report.row_groups_read == 0
     log_bytes = (table.log / f"{20:020}.json").stat().st_size + (table.log / f"{20:020}.crc").stat().st_size
     assert report.bytes_read == log_bytes + (table.log / "_last_checkpoint").stat().st_size
@@ -80,7 +81,8 @@ def test_a_limit_that_the_tail_satisfies_touches_no_checkpoint_even_without_a_cr
     table.commit(metadata=table.metadata, protocol=table.protocol)
     spoil(table)
     report = ran(table.path, limit=3)
-    assert (report.requests_by_kind["list"], reads(report)) == (1, 2 + 21)  # hint, no manifest, the whole tail
+    # The hint, a manifest that is not there, the whole tail.
+    assert (report.requests_by_kind["list"], reads(report)) == (1, 2 + 21)
     assert not report.fallbacks
 
 

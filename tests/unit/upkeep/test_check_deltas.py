@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lazydelta.sidecar.footer_seal import sealed
 from lazydelta.sidecar.names import delta_name
 from lazydelta.upkeep.build import build_sidecar
 from lazydelta.upkeep.deltas import write_delta_files
@@ -66,9 +67,11 @@ def rewrite(table: TableBuilder, change: Callable[[pa.Table], pa.Table], *, fact
     told = msgspec.json.decode(keys[b"lazydelta.delta"]) | {"num_rows": rows.num_rows}
     keys[b"lazydelta.delta"] = msgspec.json.encode(told | (facts if isinstance(facts, dict) else {}))
     plain = pa.schema([field.remove_metadata() for field in rows.schema])
-    with pq.ParquetWriter(path, plain, store_schema=False) as writer:
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, plain, store_schema=False) as writer:
         writer.add_key_value_metadata(keys)
         writer.write_table(rows.cast(plain))
+    path.write_bytes(sealed(sink.getvalue().to_pybytes()))
 
 
 def test_a_delta_file_of_every_kind_of_line_passes(table: TableBuilder) -> None:
