@@ -213,7 +213,7 @@ class Table:
             num_files=None if checksum is None else checksum.num_files,
             size_bytes=None if checksum is None else checksum.table_size_bytes,
             checkpoint_files=None if hint is None else hint.num_of_add_files,
-            notes=[*self._snapshot.fallbacks, *state.ignored],
+            notes=[*(fallback.text for fallback in self._snapshot.fallbacks), *state.ignored],
         )
 
     def __repr__(self) -> str:

@@ -20,10 +20,11 @@ except ImportError:
 
 LOGGER = logging.getLogger("lazydelta")
 PREFIX = "delta.lazy."
+FALLBACKS = "fallback_triggered"  # by reason, too: `delta.lazy.fallback_triggered.sidecar_damaged`
 COUNTERS = (
     "commits_scanned",
     "files_emitted",
-    "fallback_triggered",
+    FALLBACKS,
     "files_skipped",
     "row_groups_read",
     "row_groups_skipped",
@@ -31,6 +32,8 @@ COUNTERS = (
     "requests",
     "bytes_read",
     "round_trips",
+    "floors_read",
+    "sidecar_hits",
 )
 GAUGES = ("remove_set_size", "time_to_first_file_ms")
 
@@ -38,8 +41,8 @@ _lock = threading.Lock()
 _totals: dict[str, float] = {}
 
 
-def record_scan(values: Mapping[str, float | None]) -> None:
-    """Add one scan's numbers to the totals; gauges keep the latest value."""
+def record_scan(values: Mapping[str, float | None], *, fallbacks: Mapping[str, int] | None = None) -> None:
+    """Add one scan's numbers to the totals; gauges keep the latest value. `fallbacks` are told by kind."""
     present = {name: value for name, value in values.items() if value is not None}
     unknown = set(present) - {*COUNTERS, *GAUGES}
     assert not unknown, unknown
@@ -47,9 +50,17 @@ def record_scan(values: Mapping[str, float | None]) -> None:
         for name, value in present.items():
             key = PREFIX + name
             _totals[key] = value if name in GAUGES else _totals.get(key, 0) + value
+        for kind, count in (fallbacks or {}).items():
+            key = f"{PREFIX}{FALLBACKS}.{kind}"
+            _totals[key] = _totals.get(key, 0) + count
     for name, value in present.items():
         instrument = _instruments().get(name)
-        if instrument is not None:
+        if instrument is None:
+            continue
+        if name == FALLBACKS and fallbacks:
+            for kind, count in fallbacks.items():
+                instrument.add(count, {"reason": kind})
+        else:
             (instrument.record if name in GAUGES else instrument.add)(value)
 
 

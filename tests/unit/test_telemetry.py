@@ -13,6 +13,9 @@ import pytest
 
 import lazydelta as ld
 from lazydelta import telemetry
+from lazydelta.sidecar.config import SidecarConfig
+from lazydelta.upkeep.build import build_sidecar
+from tests.support.sidecar_damage import lazy_folder, storage_of
 from tests.support.table_builder import TableBuilder
 
 SEEDS = (
@@ -154,3 +157,16 @@ def _python(code: str, *arguments: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def test_fallbacks_are_counted_by_their_reason_and_sidecars_by_their_hits(table: TableBuilder) -> None:
+    build_sidecar(storage_of(table), config=SidecarConfig())
+    ld.open(table.path).scan().explain()
+    assert ld.metrics()["delta.lazy.sidecar_hits"] == ld.metrics()["delta.lazy.floors_read"] == 1
+    next(lazy_folder(table).glob("*.parquet")).write_bytes(b"torn")
+    report = ld.open(table.path).scan().explain()
+    numbers = ld.metrics()
+    assert report.fallbacks_by_kind == {"sidecar_damaged": 1}
+    assert numbers["delta.lazy.fallback_triggered.sidecar_damaged"] == 1
+    assert numbers["delta.lazy.fallback_triggered"] == 1
+    assert (numbers["delta.lazy.sidecar_hits"], numbers["delta.lazy.floors_read"]) == (1, 2)

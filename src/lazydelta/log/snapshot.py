@@ -15,6 +15,7 @@ from lazydelta.errors import CorruptLogError, VersionNotFoundError
 from lazydelta.log.checkpoint import CheckpointReader
 from lazydelta.log.commits import ReverseCommitReader
 from lazydelta.log.companion import FloorCompanion
+from lazydelta.log.fallback import Fallback, FallbackKind, fell_back
 from lazydelta.log.parquet_part import DamagedCheckpointError
 from lazydelta.log.segment import LogSegment, find_segment
 from lazydelta.log.state import TableState, read_state
@@ -31,7 +32,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     segment: LogSegment
     state: TableState
     schema: StructType
-    fallbacks: tuple[str, ...]
+    fallbacks: tuple[Fallback, ...]
     damaged: frozenset[str]  # names of checkpoints that were passed over
     opening: IoSnapshot
     commits_kept: dict[str, bytes]  # by name, of those read on the way; see `hand_over`
@@ -75,7 +76,7 @@ def pin_snapshot(
 ) -> Snapshot:
     """The version of a segment that is listed already; `since` spares what an older version told."""
     damaged: frozenset[str] = frozenset()
-    fallbacks: list[str] = []
+    fallbacks: list[Fallback] = []
     with closing(ReverseCommitReader(storage, parallelism)) as commits:
         while True:
             if companion is not None:
@@ -89,8 +90,8 @@ def pin_snapshot(
             except DamagedCheckpointError as damage:
                 assert segment.checkpoint is not None
                 damaged |= {segment.checkpoint.name}
-                fallbacks.append(f"checkpoint {segment.floor} is damaged ({damage.what})")
-                log_event("fallback", table=storage.root, reason=fallbacks[-1])
+                told = f"checkpoint {segment.floor} is damaged ({damage.what})"
+                fallbacks.append(fell_back(storage.root, FallbackKind.CHECKPOINT_DAMAGED, told))
                 segment = segment_without(storage, segment, damaged, damage)
         log_event("opened", table=storage.root, version=segment.version, state_from=state.source)
         return Snapshot(

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from lazydelta.errors import CorruptLogError, LazyDeltaError, StorageError
 from lazydelta.log.checkpoint import CheckpointReader
+from lazydelta.log.fallback import Fallback, FallbackKind, fell_back, kind_of_loss
 from lazydelta.log.file_rows import Batches, deletion_vectors
 from lazydelta.log.parquet_part import DamagedCheckpointError
 from lazydelta.log.segment import LogFile, LogSegment
@@ -31,7 +32,6 @@ from lazydelta.sidecar.damage import DamagedSidecarError
 from lazydelta.sidecar.older import bytes_through, checkpoint_bytes
 from lazydelta.sidecar.reader import SidecarReader
 from lazydelta.sidecar.reading import Discovery, MetadataSource, MetadataTier
-from lazydelta.telemetry import log_event
 
 
 class FloorChoice(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +40,7 @@ class FloorChoice(msgspec.Struct, frozen=True, kw_only=True):
     source: MetadataSource | None  # None: the checkpoint
     reason: str
     commits: tuple[LogFile, ...] = ()  # between an older sidecar and the checkpoint, ascending
-    fallbacks: tuple[str, ...] = ()
+    fallbacks: tuple[Fallback, ...] = ()
 
 
 class Floor:
@@ -75,7 +75,7 @@ class Floor:
                 yield from _sidecar_rows(replay, reader, mask)
                 return  # noqa: TRY300 - an else would read as if the damage were the rule
             except _SidecarLostError as lost:
-                _note_fallback(replay, str(lost))
+                replay.tally.fallbacks.append(lost.fallback)
                 replay.tally.source_reason = "the sidecar could not be read to its end"
         replay.tally.source = f"checkpoint {replay.segment.floor}"
         yield from _checkpoint_rows(replay, replay.segment, mask)
@@ -123,6 +123,13 @@ def choose_floor(replay: Replay) -> FloorChoice:
     return FloorChoice(source=None, reason=found.reason, fallbacks=found.fallbacks)
 
 
+def sidecar_lost(root: str, source: MetadataSource, loss: LazyDeltaError) -> Fallback:
+    """The fallback from a sidecar that cannot be read to its end."""
+    kind = kind_of_loss(loss)
+    state = "damaged" if kind is FallbackKind.SIDECAR_DAMAGED else "out of reach"
+    return fell_back(root, kind, f"the sidecar of checkpoint {source.version} is {state} ({loss.what})")
+
+
 def _is_any_file_good(replay: Replay) -> bool:
     assert replay.sidecar is not None
     return (
@@ -141,7 +148,8 @@ def _if_it_tells_all(replay: Replay, found: Discovery) -> FloorChoice:
         lacking.append("every statistic")
     if lacking:
         reason = f"the sidecar of checkpoint {found.source.version} does not tell {lacking[0]}"
-        return FloorChoice(source=None, reason=reason, fallbacks=(*found.fallbacks, reason))
+        fallback = fell_back(replay.storage.root, FallbackKind.SIDECAR_INCOMPLETE, reason)
+        return FloorChoice(source=None, reason=reason, fallbacks=(*found.fallbacks, fallback))
     return FloorChoice(source=found.source, reason=found.reason, fallbacks=found.fallbacks)
 
 
@@ -161,7 +169,8 @@ def _older_or_checkpoint(replay: Replay, found: Discovery) -> FloorChoice:
         return FloorChoice(
             source=older.source, reason=costs, commits=older.commits, fallbacks=found.fallbacks
         )
-    fallback = f"the sidecar is older than checkpoint {replay.segment.floor}, and no cheaper: {costs}"
+    told = f"the sidecar is older than checkpoint {replay.segment.floor}, and no cheaper: {costs}"
+    fallback = fell_back(replay.storage.root, FallbackKind.SIDECAR_OLDER, told)
     return FloorChoice(source=None, reason=costs, fallbacks=(*found.fallbacks, fallback))
 
 
@@ -176,6 +185,10 @@ def _reader(replay: Replay, source: MetadataSource) -> SidecarReader:
 class _SidecarLostError(Exception):
     """The sidecar cannot be read to its end; what went out of it is masked."""
 
+    def __init__(self, fallback: Fallback) -> None:
+        super().__init__(fallback.text)
+        self.fallback = fallback
+
 
 def _sidecar_rows(replay: Replay, reader: SidecarReader, mask: RemoveSet) -> Batches:
     tally, source = replay.tally, reader.source
@@ -189,10 +202,7 @@ def _sidecar_rows(replay: Replay, reader: SidecarReader, mask: RemoveSet) -> Bat
         finally:
             if replay.memory is not None:
                 replay.memory.distrust_sidecars()
-        state = "damaged" if isinstance(loss, DamagedSidecarError) else "out of reach"
-        raise _SidecarLostError(
-            f"the sidecar of checkpoint {source.version} is {state} ({loss.what})"
-        ) from loss
+        raise _SidecarLostError(sidecar_lost(replay.storage.root, source, loss)) from loss
     finally:
         tally.parts_read = len(reader.parts_opened)
 
@@ -235,10 +245,9 @@ def _checkpoint_rows(replay: Replay, segment: LogSegment, mask: RemoveSet) -> Ba
                 raise
             damaged = replay.damaged | {segment.checkpoint.name}
             older = segment_without(replay.storage, segment, damaged, damage)
-            _note_fallback(
-                replay,
-                f"checkpoint {segment.floor} is damaged ({damage.what}); used {_floor_text(older)} instead",
-            )
+            told = f"checkpoint {segment.floor} is damaged ({damage.what}); used {_floor_text(older)} instead"
+            fallback = fell_back(replay.storage.root, FallbackKind.CHECKPOINT_DAMAGED, told)
+            replay.tally.fallbacks.append(fallback)
     between = [file for file in older.commits if file.version <= segment.floor]
     yield from _rows_between(replay, between, mask)
     deeper = msgspec.structs.replace(replay, damaged=damaged)
@@ -262,11 +271,6 @@ def _masked(
 def _count_row_groups(replay: Replay, reader: CheckpointReader | SidecarReader) -> None:
     replay.tally.row_groups_read = reader.row_groups_read
     replay.tally.row_groups_skipped = reader.row_groups_skipped
-
-
-def _note_fallback(replay: Replay, reason: str) -> None:
-    replay.tally.fallbacks.append(reason)
-    log_event("fallback", table=replay.storage.root, reason=reason)
 
 
 def _floor_text(segment: LogSegment) -> str:

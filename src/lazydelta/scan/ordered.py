@@ -22,7 +22,7 @@ from lazydelta.log.file_rows import FILE_COLUMNS, RAW_PATH, Batches, deletion_ve
 from lazydelta.log.segment import LogFile
 from lazydelta.log.snapshot import Snapshot
 from lazydelta.scan.config import ScanOrder
-from lazydelta.scan.floor import Floor, FloorChoice, choose_floor
+from lazydelta.scan.floor import Floor, FloorChoice, choose_floor, sidecar_lost
 from lazydelta.scan.keys import FileKeys
 from lazydelta.scan.remove_set import RemoveSet
 from lazydelta.scan.replay import note_trip
@@ -34,10 +34,8 @@ from lazydelta.sidecar.external_sort import ExternalSorter
 from lazydelta.sidecar.lazy_merge import LazyMerge
 from lazydelta.sidecar.ordered_rows import OrderedRows, merge_obstacle
 from lazydelta.sidecar.part_rows import OrderedRequest
-from lazydelta.sidecar.reading import MetadataSource
 from lazydelta.sidecar.sorted_stream import SortedStream
 from lazydelta.sidecar.traversal import Traversal, traversal_by_manifest, traversal_by_rule, with_keys
-from lazydelta.telemetry import log_event
 
 _SORT_BYTES = limits.SORT_MEMORY_BYTES // 2  # the tail's rows, and those of the checkpoint as much again
 
@@ -196,7 +194,7 @@ def _merged(plan: _Plan, tail: SortedStream, parts: OrderedRows | None, mask: Re
             finally:
                 if replay.memory is not None:
                     replay.memory.distrust_sidecars()
-            _note_loss(replay, parts.source, loss)
+            replay.tally.fallbacks.append(sidecar_lost(replay.storage.root, parts.source, loss))
         for source in parts.sources:
             merge.remove(source)
         replay = msgspec.structs.replace(replay, sidecar=None)
@@ -274,13 +272,6 @@ def _mask_handed_out(parts: OrderedRows, mask: RemoveSet, loss: LazyDeltaError) 
             gone.where,
             "run the scan again; delta.sidecar.enabled=false leaves the sidecar aside",
         ) from gone
-
-
-def _note_loss(replay: Replay, source: MetadataSource, loss: LazyDeltaError) -> None:
-    state = "damaged" if isinstance(loss, DamagedSidecarError) else "out of reach"
-    reason = f"the sidecar of checkpoint {source.version} is {state} ({loss.what})"
-    replay.tally.fallbacks.append(reason)
-    log_event("fallback", table=replay.storage.root, reason=reason)
 
 
 def _shaped(plan: _Plan, rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -15,6 +15,7 @@ from contextlib import closing
 import msgspec
 
 from lazydelta.errors import UnsupportedTableError
+from lazydelta.log.fallback import FallbackKind, fell_back
 from lazydelta.log.file_rows import Batches
 from lazydelta.scan.floor import Floor
 from lazydelta.scan.remove_set import RemoveSet
@@ -22,7 +23,6 @@ from lazydelta.scan.run import Replay
 from lazydelta.scan.tail import shadow_tail, walk_tail
 from lazydelta.scan.tail_memory import shadow_known_tail, walk_known_tail
 from lazydelta.scan.tripwire import FeatureTripwire
-from lazydelta.telemetry import log_event
 
 __all__ = ["Replay", "forward_files", "note_trip", "reverse_files", "tail_files"]
 
@@ -62,8 +62,8 @@ def note_trip(replay: Replay) -> None:
             replay.storage.root,
             "set enable_fallback=True, or strict=False",
         )
-    replay.tally.fallbacks.append(f"{reason}; continued in the canonical order")
-    log_event("fallback", table=replay.storage.root, reason=reason)
+    told = f"{reason}; continued in the canonical order"
+    replay.tally.fallbacks.append(fell_back(replay.storage.root, FallbackKind.TRIPPED, told))
 
 
 def _canonical(replay: Replay, mask: RemoveSet, floor: Floor, *, newest: int) -> Batches:

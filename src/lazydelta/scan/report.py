@@ -8,8 +8,11 @@ from collections.abc import Iterable
 
 import msgspec
 
+from lazydelta.log.fallback import Fallback
 from lazydelta.scan.cache import CacheUse
 from lazydelta.storage import IoSnapshot
+
+NO_SOURCE = "none"  # nothing below the tail was needed
 
 
 class ScanReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +52,7 @@ class ScanReport(msgspec.Struct, frozen=True, kw_only=True):
     time_to_first_file_ms: float | None
     elapsed_ms: float
     fallbacks: tuple[str, ...]
+    fallbacks_by_kind: dict[str, int]
 
     def __str__(self) -> str:
         return "\n".join(f"{label:<17} {text}" for label, text in self._lines())
@@ -106,7 +110,7 @@ class ScanTally(msgspec.Struct, kw_only=True):
     commits: set[int] = msgspec.field(default_factory=set)  # read so far, each counted once
     commits_by_delta: set[int] = msgspec.field(default_factory=set)  # told by these files instead
     delta_files: set[str] = msgspec.field(default_factory=set)
-    source: str = "none"  # nothing below the tail was needed
+    source: str = NO_SOURCE
     source_reason: str = ""
     parts_read: int = 0
     parts_total: int = 0
@@ -121,7 +125,7 @@ class ScanTally(msgspec.Struct, kw_only=True):
     first_file: float | None = None
     ended: float | None = None
     is_finished: bool = False
-    fallbacks: list[str] = msgspec.field(default_factory=list)
+    fallbacks: list[Fallback] = msgspec.field(default_factory=list)
 
     def skipped(self, rule: str, count: int) -> None:
         """Count files that a rule kept out."""

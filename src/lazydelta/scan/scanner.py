@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from difflib import get_close_matches
@@ -24,7 +25,7 @@ from lazydelta.scan.config import LazyScanConfig, ScanStrategy
 from lazydelta.scan.files import logical_names, public_rows
 from lazydelta.scan.ordered import ordered_files
 from lazydelta.scan.replay import Replay, forward_files, reverse_files
-from lazydelta.scan.report import ScanReport, ScanTally, add_io, milliseconds
+from lazydelta.scan.report import NO_SOURCE, ScanReport, ScanTally, add_io, milliseconds
 from lazydelta.scan.skipping import matching_row_groups, possible_rows
 from lazydelta.scan.strategy import choose_strategy
 from lazydelta.scan.table_memory import TableMemory
@@ -205,7 +206,10 @@ class FileScan:
                 "round_trips": report.round_trips,
                 "remove_set_size": report.remove_set_peak,
                 "time_to_first_file_ms": report.time_to_first_file_ms,
-            }
+                "floors_read": float(report.source != NO_SOURCE),
+                "sidecar_hits": float(report.source.startswith("sidecar")),
+            },
+            fallbacks=report.fallbacks_by_kind,
         )
         log_event("scan ended", files=report.files_emitted, requests=report.requests, bytes=report.bytes_read)
 
@@ -250,7 +254,8 @@ class FileScan:
             remove_set_on_disk=tally.remove_set_on_disk,
             time_to_first_file_ms=milliseconds(tally.started, tally.first_file),
             elapsed_ms=elapsed,
-            fallbacks=tuple(tally.fallbacks),
+            fallbacks=tuple(fallback.text for fallback in tally.fallbacks),
+            fallbacks_by_kind=dict(Counter(fallback.kind.value for fallback in tally.fallbacks)),
         )
 
 

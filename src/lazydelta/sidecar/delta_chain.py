@@ -19,6 +19,7 @@ import msgspec
 from lazydelta import limits
 from lazydelta.errors import LazyDeltaError
 from lazydelta.log.companion import TailState
+from lazydelta.log.fallback import Fallback, FallbackKind, fell_back
 from lazydelta.log.segment import LogFile, LogSegment
 from lazydelta.protocol.actions import Metadata, Protocol
 from lazydelta.sidecar.binding import is_same
@@ -28,7 +29,6 @@ from lazydelta.sidecar.delta_rows import DeltaSpan, version_ranges
 from lazydelta.sidecar.memory import TakenOnce
 from lazydelta.sidecar.names import SidecarFileKind, parse_name
 from lazydelta.storage import ObjectInfo, Storage
-from lazydelta.telemetry import log_event
 
 _JUDGED_AT_ONCE = 4
 _ROW_GROUP_ROWS_MAX = 8 * limits.SIDECAR_ROW_GROUP_ROWS  # a larger one would not fit the memory of a scan
@@ -44,13 +44,13 @@ class DeltaChain:
         self._lock = threading.RLock()
         self._candidates: list[ObjectInfo] | None = None  # newest first
         self._verdicts: dict[str, DeltaSpan | str] = {}  # by name: the span, or why there is none
-        self._fallbacks: dict[str, None] = {}
+        self._fallbacks: dict[str, Fallback] = {}  # by their texts
 
     @property
-    def fallbacks(self) -> tuple[str, ...]:
+    def fallbacks(self) -> tuple[Fallback, ...]:
         """What was there and does not serve, each once."""
         with self._lock:
-            return tuple(self._fallbacks)
+            return tuple(self._fallbacks.values())
 
     def spans(self, storage: Storage, *, table_id: str | None = None) -> Iterator[DeltaSpan]:
         """The files that serve, newest first, none overlapping; judged as they are pulled."""
@@ -138,8 +138,7 @@ class DeltaChain:
 
     def _tell(self, reason: str) -> None:
         if reason not in self._fallbacks:
-            self._fallbacks[reason] = None
-            log_event("fallback", table=self.segment.root, reason=reason)
+            self._fallbacks[reason] = fell_back(self.segment.root, FallbackKind.DELTA_FILE_UNUSABLE, reason)
 
 
 def _deltas_of(storage: Storage, folder: str, segment: LogSegment) -> list[ObjectInfo]:

@@ -18,9 +18,10 @@ from functools import partial
 import msgspec
 
 from lazydelta import limits
-from lazydelta.errors import LazyDeltaError, StorageError
+from lazydelta.errors import LazyDeltaError
 from lazydelta.log.checkpoint import CheckpointReader
 from lazydelta.log.companion import FloorState, TailState
+from lazydelta.log.fallback import FallbackKind, fell_back, kind_of_loss
 from lazydelta.log.segment import LogSegment
 from lazydelta.protocol.actions import Metadata
 from lazydelta.sidecar.binding import mismatch
@@ -32,7 +33,6 @@ from lazydelta.sidecar.part_reader import PartReader
 from lazydelta.sidecar.reading import NOTHING, Discovery, MetadataSource, MetadataTier, SidecarReading
 from lazydelta.sidecar.search import SidecarSearch
 from lazydelta.storage import ObjectNotFoundError, Storage
-from lazydelta.telemetry import log_event
 
 _WORKERS = 4  # manifests by the hint and by the listing, the judgement, the footers
 
@@ -126,8 +126,6 @@ class SidecarAwareProvider:
                 self._footers.result()
             return found
         below = SidecarSearch(storage, segment, self.reading, self.memory, refused=self._refused).run()
-        for reason in below.fallbacks:
-            log_event("fallback", table=storage.root, reason=reason)
         has_news = below.source is not None or below.fallbacks
         return msgspec.structs.replace(
             below,
@@ -153,10 +151,11 @@ class SidecarAwareProvider:
             return NOTHING
         except LazyDeltaError as trouble:
             told = f"the sidecar of checkpoint {version} cannot be used: {trouble.what}"
-            return self._fallback(told, is_lasting=not isinstance(trouble, StorageError))
+            return self._fallback(kind_of_loss(trouble), told)
         if reason is not None:
             self._refused = manifest.build
-            return self._fallback(f"the sidecar of checkpoint {version} is of another log: {reason}")
+            told = f"the sidecar of checkpoint {version} is of another log: {reason}"
+            return self._fallback(FallbackKind.SIDECAR_FOREIGN, told)
         source = MetadataSource(tier=MetadataTier.MANIFEST, folder=self.reading.folder, manifest=manifest)
         return Discovery(source=source, reason=f"checkpoint {version} has a sidecar")
 
@@ -170,15 +169,17 @@ class SidecarAwareProvider:
             with closing(CheckpointReader(storage, segment.checkpoint)) as checkpoint:
                 metadata = checkpoint.state()[1]
         except LazyDeltaError as trouble:
-            return self._fallback(f"{told}, perhaps not this one: {trouble.what}")
+            told = f"{told}, perhaps not this one: {trouble.what}"
+            return self._fallback(FallbackKind.SIDECAR_FOREIGN, told)
         if metadata is not None and metadata.id == found.source.manifest.table_id:
             return found
         self._refused = found.source.manifest.build
-        return self._fallback(f"{told}, not of this one")
+        return self._fallback(FallbackKind.SIDECAR_FOREIGN, f"{told}, not of this one")
 
-    def _fallback(self, reason: str, *, is_lasting: bool = True) -> Discovery:
-        log_event("fallback", table=self._storage.root, reason=reason)
-        return Discovery(source=None, reason=reason, fallbacks=(reason,), is_lasting=is_lasting)
+    def _fallback(self, kind: FallbackKind, reason: str) -> Discovery:
+        fallback = fell_back(self._storage.root, kind, reason)
+        is_lasting = kind is not FallbackKind.SIDECAR_OUT_OF_REACH
+        return Discovery(source=None, reason=reason, fallbacks=(fallback,), is_lasting=is_lasting)
 
     def _read_newest_footers(self, pending: Future[Manifest]) -> None:
         """Most queries ask for the newest period: the footers they need come while the state is read."""

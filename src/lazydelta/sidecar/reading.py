@@ -7,6 +7,7 @@ from enum import StrEnum
 import msgspec
 
 from lazydelta import limits
+from lazydelta.log.fallback import Fallback
 from lazydelta.log.segment import LogFile
 from lazydelta.sidecar.manifest import Manifest
 from lazydelta.sidecar.names import LAZY_FOLDER
@@ -63,7 +64,7 @@ class Discovery(msgspec.Struct, frozen=True, kw_only=True):
 
     source: MetadataSource | None
     reason: str  # why this source, or why none
-    fallbacks: tuple[str, ...] = ()  # what was there but could not be used, each once
+    fallbacks: tuple[Fallback, ...] = ()  # what was there but could not be used, each once
     older: OlderSidecar | None = None  # where there is no source: what may be cheaper than the checkpoint
     is_lasting: bool = True  # False where the store failed: the next one to ask may fare better
 

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from lazydelta.errors import LazyDeltaError, StorageError
 from lazydelta.log.checkpoint import CheckpointReader
+from lazydelta.log.fallback import Fallback, fell_back, kind_of_loss
 from lazydelta.log.segment import LogSegment
 from lazydelta.protocol.actions import Metadata, Protocol
 from lazydelta.sidecar.binding import mismatch
@@ -57,7 +58,7 @@ class SidecarSearch:
         self._reading = reading
         self._memory = memory
         self._refused = refused
-        self._fallbacks: list[str] = []
+        self._fallbacks: list[Fallback] = []
         self._is_lasting = True
 
     def run(self) -> Discovery:
@@ -72,7 +73,7 @@ class SidecarSearch:
         if source is not None:
             reason = f"checkpoint {version} has a sidecar"
         elif self._fallbacks:
-            reason = self._fallbacks[-1]
+            reason = self._fallbacks[-1].text
         return Discovery(
             source=source,
             reason=reason,
@@ -155,7 +156,8 @@ class SidecarSearch:
         try:
             return attempt()
         except LazyDeltaError as trouble:
-            self._fallbacks.append(f"{told}: {trouble.what}")
+            text = f"{told}: {trouble.what}"
+            self._fallbacks.append(fell_back(self._storage.root, kind_of_loss(trouble), text))
             self._is_lasting &= not isinstance(trouble, StorageError)
             return None
 
