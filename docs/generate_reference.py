@@ -42,7 +42,7 @@ OPTION_MEANINGS = {
 METRIC_MEANINGS = {
     "commits_scanned": "Commits whose files were read.",
     "files_emitted": "Live files handed out.",
-    "fallback_triggered": "Times a scan took another way; by reason, too: `fallback_triggered.sidecar_damaged`.",
+    "fallback_triggered": "Times a scan took another way; by reason, too: `fallback_triggered.tripped`, …",
     "files_skipped": "Files kept out by a newer action, partition values or statistics.",
     "row_groups_read": "Row groups of checkpoints and sidecars read.",
     "row_groups_skipped": "Row groups of checkpoints and sidecars that could not hold a match.",
