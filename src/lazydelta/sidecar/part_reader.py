@@ -151,6 +151,11 @@ class PartReader:
                 elif mask.any():
                     yield rows.filter(pa.array(mask))
 
+    def preload(self, columns: Sequence[str], row_groups: Sequence[int]) -> None:
+        """Fetch what `batches` will decode first; it then need not ask for it."""
+        for tier, found in self._sources(columns):
+            tier.preload(found, row_groups)
+
     def close(self) -> None:
         """Stop reads and drop buffers."""
         for tier in self._tiers:
@@ -178,6 +183,16 @@ class PartReader:
 
     def _joined(self, names: Sequence[str], groups: Sequence[int], batch_rows: int) -> Batches:
         """The columns out of whichever halves hold them."""
+        with ExitStack() as stack:
+            streams = [
+                stack.enter_context(closing(tier.batches(found, groups, batch_rows)))
+                for tier, found in self._sources(names)
+            ]
+            for pieces in zip(*streams, strict=True):
+                yield pieces[0] if len(pieces) == 1 else self._side_by_side(pieces, names)
+
+    def _sources(self, names: Sequence[str]) -> list[tuple[TierFile, list[str]]]:
+        """The halves that hold these columns, and which of them."""
         in_index = [name for name in names if name in self._index.schema.names]
         sources = [(self._index, in_index)] if in_index else []
         if len(in_index) < len(names):
@@ -186,13 +201,7 @@ class PartReader:
             sources.append((self._stats_tier, [name for name in in_stats if name not in in_index]))
             if absent := [name for name in names if name not in {*in_index, *in_stats}]:
                 raise damaged(f"a part has no column {absent[0]!r}", self._index.where)
-        with ExitStack() as stack:
-            streams = [
-                stack.enter_context(closing(tier.batches(found, groups, batch_rows)))
-                for tier, found in sources
-            ]
-            for pieces in zip(*streams, strict=True):
-                yield pieces[0] if len(pieces) == 1 else self._side_by_side(pieces, names)
+        return sources
 
     def _side_by_side(self, pieces: Sequence[pa.RecordBatch], names: Sequence[str]) -> pa.RecordBatch:
         assert len({piece.num_rows for piece in pieces}) == 1, "both halves are cut alike"

@@ -2,30 +2,33 @@
 
 Why: the checkpoint beside it holds the same files, but would have to be read whole.
 Contract: batches as `log.checkpoint` gives them (canonical `path`, the columns asked for), newest period
-first. Row groups of one run are fetched together and the next runs while the caller works; memory is a few
-runs. Damage is `DamagedSidecarError`; `handed_out` then tells which rows went out before, so that nobody
-gives them out twice.
+first. Row groups of one run are fetched together and the next runs while the caller works; memory is the
+bytes of a few runs and a few decoded row groups. Damage is `DamagedSidecarError`; `handed_out` then tells
+which rows went out before, so that nobody gives them out twice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
+from itertools import chain
 
 import msgspec
 import pyarrow as pa
 
 from lazydelta.log.file_rows import Batches, Mask, RowFilter
+from lazydelta.log.prefetch import prefetch
 from lazydelta.sidecar.memory import SidecarMemory
 from lazydelta.sidecar.pruner import Pruner
 from lazydelta.sidecar.public_rows import RowShape
 from lazydelta.sidecar.read_ahead import ReadAhead
 from lazydelta.sidecar.reading import MetadataSource, SidecarReading
-from lazydelta.sidecar.row_group_loader import Piece, RowGroupLoader
+from lazydelta.sidecar.row_group_loader import FetchedRun, Piece, RowGroupLoader
 from lazydelta.sidecar.row_group_plan import Plan, RowUnit, Run, plan_reads, runs_of
 from lazydelta.storage import Storage
 
-_RUNS_AHEAD = 2
+_RUNS_AHEAD = 2  # of bytes
+_PIECES_AHEAD = 2  # decoded
 _FOOTERS_AHEAD = 3
 
 
@@ -63,7 +66,7 @@ class SidecarReader:
         self._request = request
         self._reading = reading
         self._loader = RowGroupLoader(storage, source, reading=reading, memory=memory)
-        self._ahead: ReadAhead[Run, list[Piece]] | None = None
+        self._ahead: ReadAhead[Run, FetchedRun] | None = None
         self._planned: set[RowUnit] = set()
         self._judged: dict[RowUnit, int] = {}  # rows of each row group that the caller has seen or refused
 
@@ -127,12 +130,22 @@ class SidecarReader:
                 continue
             if number or self._ahead is None:
                 self._ahead = self._read_ahead(pruner)
-            with closing(self._ahead.results()) as loaded:
-                for pieces in loaded:
-                    yield from pieces
+            with closing(self._ahead.results()) as runs:
+                yield from self._decoded(runs)
 
-    def _read_ahead(self, pruner: Pruner | None) -> ReadAhead[Run, list[Piece]]:
-        return ReadAhead(self._runs(pruner), self._loaded, _RUNS_AHEAD, is_quick=self._loader.is_known)
+    def _decoded(self, runs: Generator[FetchedRun, None, None]) -> Generator[Piece, None, None]:
+        """The first run here, because somebody waits for it; the others by a thread that keeps ahead."""
+        first = next(runs, None)
+        if first is not None:
+            yield from self._loader.decoded(first)
+        second = next(runs, None)
+        if second is not None:
+            rest = (piece for run in chain((second,), runs) for piece in self._loader.decoded(run))
+            with closing(prefetch(rest, _PIECES_AHEAD)) as pieces:
+                yield from pieces
+
+    def _read_ahead(self, pruner: Pruner | None) -> ReadAhead[Run, FetchedRun]:
+        return ReadAhead(self._runs(pruner), self._fetched, _RUNS_AHEAD, is_quick=self._loader.is_known)
 
     def _runs(self, pruner: Pruner | None) -> Iterator[Run]:
         plan = plan_reads(self.source.manifest, pruner)
@@ -176,5 +189,5 @@ class SidecarReader:
         else:
             yield from ReadAhead(parts, judged, _FOOTERS_AHEAD).results()
 
-    def _loaded(self, run: Run) -> list[Piece]:
-        return list(self._loader.pieces(run, self._request.shape))
+    def _fetched(self, run: Run) -> FetchedRun:
+        return self._loader.fetched(run, self._request.shape)

@@ -34,6 +34,17 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True):
     columns: PartColumns
 
 
+class FetchedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """Row groups of one part whose bytes are there."""
+
+    part: int
+    reader: PartReader
+    columns: PartColumns
+    names: tuple[str, ...]
+    known: dict[int, pa.RecordBatch | None]  # by row group, in the order of the run; None: to be decoded
+    missing: tuple[int, ...]
+
+
 class RowGroupLoader:
     """Reads one sidecar for one scan."""
 
@@ -54,22 +65,42 @@ class RowGroupLoader:
 
     def pieces(self, run: Run, shape: RowShape) -> Iterator[Piece]:
         """The rows of the run's row groups, in its order."""
-        with closing(self.part(run.part)) as reader:
-            self.parts_opened.add(run.part)
-            # Asking a split part for all its columns opens the half that only statistics are in.
-            is_index_enough = self.reading.projects_columns and not shape.statistics
-            schema = reader.index_schema if is_index_enough else reader.schema
-            columns = PartColumns(schema, shape)
-            names = tuple(columns.names if self.reading.projects_columns else schema.names)
+        return self.decoded(self.fetched(run, shape))
+
+    def fetched(self, run: Run, shape: RowShape) -> FetchedRun:
+        """The bytes of what is not in memory, in one round trip, not decoded."""
+        self.parts_opened.add(run.part)
+        reader = self.part(run.part)
+        # Asking a split part for all its columns opens the half that only statistics are in.
+        is_index_enough = self.reading.projects_columns and not shape.statistics
+        schema = reader.index_schema if is_index_enough else reader.schema
+        columns = PartColumns(schema, shape)
+        names = tuple(columns.names if self.reading.projects_columns else schema.names)
+        known = {group: self._memory.rows(self._key(run.part, group, names)) for group in run.row_groups}
+        missing = tuple(group for group, rows in known.items() if rows is None)
+        reader.preload(names, missing)
+        return FetchedRun(
+            part=run.part, reader=reader, columns=columns, names=names, known=known, missing=missing
+        )
+
+    def decoded(self, run: FetchedRun) -> Iterator[Piece]:
+        """The rows of the run, a row group at a time."""
+        with closing(run.reader) as reader:
             ranges = reader.row_groups()
-            for group, known in self._run_rows(reader, run, names):
-                self.row_groups_read += 1
-                first_row = ranges[group].first_row
-                for rows in known:
-                    yield Piece(
-                        unit=RowUnit(run.part, group), first_row=first_row, rows=rows, columns=columns
-                    )
-                    first_row += rows.num_rows
+            stream = reader.batches(
+                run.names, run.missing, live_only=False, batch_rows=limits.SIDECAR_SLICE_ROWS
+            )
+            with closing(stream):
+                for group, known in run.known.items():
+                    self.row_groups_read += 1
+                    key = self._key(run.part, group, run.names)
+                    count = ranges[group].num_rows
+                    slices = self._next_group(stream, key, count) if known is None else iter((known,))
+                    first_row = ranges[group].first_row
+                    for rows in slices:
+                        unit = RowUnit(run.part, group)
+                        yield Piece(unit=unit, first_row=first_row, rows=rows, columns=run.columns)
+                        first_row += rows.num_rows
 
     def is_known(self, run: Run) -> bool:
         """Whether the run's row groups are in memory, as far as can be told without the part's footer."""
@@ -80,22 +111,6 @@ class RowGroupLoader:
         live = _live_rows(piece, self.source.manifest.parts[piece.unit.part])
         return piece.columns.public(live, self.root)
 
-    def _run_rows(
-        self, reader: PartReader, run: Run, names: tuple[str, ...]
-    ) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
-        """Each row group's rows: from memory, or out of one stream that fetches all others together."""
-        keys = {group: RowGroupKey(self._file(run.part), group, names) for group in run.row_groups}
-        known = {group: self._memory.rows(key) for group, key in keys.items()}
-        missing = [group for group, rows in known.items() if rows is None]
-        ranges = reader.row_groups()
-        stream = reader.batches(names, missing, live_only=False, batch_rows=limits.SIDECAR_SLICE_ROWS)
-        with closing(stream):
-            for group, rows in known.items():
-                if rows is not None:
-                    yield group, iter((rows,))
-                else:
-                    yield group, self._next_group(stream, keys[group], ranges[group].num_rows)
-
     def _next_group(self, stream: Batches, key: RowGroupKey, row_count: int) -> Iterator[pa.RecordBatch]:
         done = 0
         while done < row_count:
@@ -104,6 +119,9 @@ class RowGroupLoader:
                 self._memory.keep_rows(key, rows)
             done += rows.num_rows
             yield rows
+
+    def _key(self, part: int, group: int, names: tuple[str, ...]) -> RowGroupKey:
+        return RowGroupKey(self._file(part), group, names)
 
     def _file(self, part: int) -> str:
         return f"{self.source.folder}/{self.source.manifest.parts[part].file}"

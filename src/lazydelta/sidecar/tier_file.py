@@ -96,6 +96,14 @@ class TierFile:
         finally:
             self._file.release()
 
+    def preload(self, columns: Sequence[str], row_groups: Sequence[int]) -> None:
+        """Fetch what `batches` decodes first."""
+        bunch = next(self._bunches(row_groups, set(columns)), [])
+        _ = self.metadata
+        assert self._file is not None
+        with self.damage_named():
+            self._file.preload(chunk for _, chunks in bunch for chunk in chunks)
+
     def close(self) -> None:
         """Stop read-ahead and drop what is buffered."""
         if self._file is not None:
@@ -142,7 +150,7 @@ class TierFile:
             return pq.ParquetFile(
                 self._file,
                 metadata=metadata,
-                buffer_size=limits.READ_BLOCK_BYTES,
+                buffer_size=0,  # chunks are preloaded, and small
                 pre_buffer=False,
                 page_checksum_verification=True,
             )
