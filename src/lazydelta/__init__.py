@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         cache,
     )
     from lazydelta.settings import Settings
+    from lazydelta.sidecar.discover import SidecarAwareProvider
     from lazydelta.table import DeltaTable, LazyDeltaScanner, Scan, Table, TableInfo, open  # noqa: A004
     from lazydelta.telemetry import metrics
 
@@ -36,6 +37,7 @@ __all__ = [
     "ScanReport",
     "ScanStrategy",
     "Settings",
+    "SidecarAwareProvider",
     "Table",
     "TableInfo",
     "cache",
@@ -51,6 +53,7 @@ _HOMES = {
     "col": "lazydelta.predicate",
     "metrics": "lazydelta.telemetry",
     "Settings": "lazydelta.settings",
+    "SidecarAwareProvider": "lazydelta.sidecar.discover",
     **dict.fromkeys(
         ("DeltaFile", "FeatureTripwire", "LazyScanConfig", "RemoveSet", "ScanReport", "ScanStrategy"),
         "lazydelta.scan",
