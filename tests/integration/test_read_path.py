@@ -70,9 +70,9 @@ def test_the_first_files_cost_three_round_trips_when_a_checksum_is_there(
     scan = ld.open(url, storage_options=remote_store.through(remote_proxy)).scan(limit=1)
     assert len(list(scan.files())) == 1
     report = scan.explain()
-    # The hint, the listing, then the checksum beside the newest commit.
+    # The hint, the listing beside a manifest that is not there, then the checksum beside the newest commit.
     assert report.round_trips == 3
-    assert report.requests == 4 == len(remote_proxy.requests)
+    assert report.requests == 5 == len(remote_proxy.requests)
     assert report.requests_by_kind == {"get": 3, "list": 1}
 
 
