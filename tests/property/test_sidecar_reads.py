@@ -19,7 +19,7 @@ from lazydelta.storage import open_storage
 from lazydelta.upkeep.build import build_sidecar
 from tests.support.eager_twin import replay
 from tests.support.growing_table import GrowingTable
-from tests.support.histories import History, build, histories, table_predicates
+from tests.support.histories import History, build, histories, may_hold_a_match, table_predicates
 from tests.support.predicates import Predicate, to_sql
 from tests.support.reading import STRATEGIES, keys
 
@@ -66,9 +66,15 @@ def test_a_predicate_keeps_the_same_files_with_and_without_a_sidecar(
         build(history, Path(folder))
         build_some(Path(folder), [axes["version"] for axes in history.checkpoints], dice)
         where = to_sql(predicate)
-        through = ld.open(folder).scan(where=where, **knobs).files()
-        plain = ld.open(folder, storage_options=PLAIN).scan(where=where, **knobs).files()
-        assert facts(through) == facts(plain)
+        through = list(ld.open(folder).scan(where=where, **knobs).files())
+        plain = list(ld.open(folder, storage_options=PLAIN).scan(where=where, **knobs).files())
+        if any(axes["stats"] == "none" for axes in history.checkpoints):
+            # A sidecar may have what a checkpoint left out: statistics of the commits before it.
+            live = replay(Path(folder)).live.items()
+            must_stay = {key for key, add in live if may_hold_a_match(add, predicate, history.column_mapping)}
+            assert must_stay <= set(keys(through)) <= set(keys(plain))
+        else:
+            assert facts(through) == facts(plain)
 
 
 @given(st.randoms(use_true_random=False), knobs, st.sampled_from(PREDICATES), st.integers(0, 30))

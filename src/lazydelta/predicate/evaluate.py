@@ -191,9 +191,11 @@ def _member(known: ColumnRange, node: Member) -> Outcome:
 
 def _can_be_in(known: ColumnRange, values: pa.Array) -> Flags:
     numbers, has_nan = _split_nan(values)
-    if known.is_single and known.low is not None:
+    if len(numbers) == 0:  # no value of the column's type is in the list, not even one that is unknown
+        possible = np.zeros(len(known.may_have_value), bool)
+    elif known.is_single and known.low is not None:
         possible = _is_one_of(known.low, numbers) | ~flags_of(known.low.is_valid())
-    elif len(numbers) and _is_machine_number(numbers.type):
+    elif _is_machine_number(numbers.type):
         possible = _holds_one_of(known, numbers)
     else:
         possible = np.zeros(len(known.may_have_value), bool)
