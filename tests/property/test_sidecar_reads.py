@@ -144,7 +144,7 @@ def damage_something(table: Path, dice: random.Random) -> None:
     harms: list[Callable[[Path], object]] = [
         lambda path: path.unlink(),
         lambda path: path.write_bytes(b""),
-        lambda path: path.write_bytes(path.read_bytes()[: dice.randrange(path.stat().st_size + 1)]),
+        lambda path: path.write_bytes(path.read_bytes()[: somewhere(path.stat().st_size, dice)]),
         lambda path: path.write_bytes(flipped(path.read_bytes(), dice)),
         lambda path: path.write_bytes(dice.choice(files).read_bytes()),
         lambda path: path.rename(path.with_name(f"{path.name}.gone")),
@@ -157,5 +157,10 @@ def flipped(body: bytes, dice: random.Random) -> bytes:
     if not body:
         return body
     changed = bytearray(body)
-    changed[dice.randrange(len(body))] ^= 1 << dice.randrange(8)
+    changed[somewhere(len(body), dice)] ^= 1 << dice.randrange(8)
     return bytes(changed)
+
+
+def somewhere(length: int, dice: random.Random) -> int:
+    """A place in a file. The draw is the same for any length: no two builds have quite the same one."""
+    return int(length * dice.random())

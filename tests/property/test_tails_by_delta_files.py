@@ -119,11 +119,11 @@ def damage(path: Path, dice: Random) -> None:
     body = bytearray(path.read_bytes())
     match dice.randrange(5):
         case 0:
-            del body[dice.randrange(len(body)) :]
+            del body[int(len(body) * dice.random()) :]
         case 1 | 2:
-            body[dice.randrange(len(body))] ^= 1 << dice.randrange(8)
+            body[int(len(body) * dice.random())] ^= 1 << dice.randrange(8)
         case 3:
-            start = dice.randrange(len(body))
+            start = int(len(body) * dice.random())
             body[start : start + 16] = dice.randbytes(len(body[start : start + 16]))
         case _:
             return
