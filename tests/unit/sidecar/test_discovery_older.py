@@ -81,7 +81,8 @@ def test_where_a_commit_in_between_is_gone_the_checkpoint_serves(tmp_path: Path)
 
 def test_an_older_sidecar_of_another_log_does_not_serve(tmp_path: Path) -> None:
     table = table_with_older_sidecar(tmp_path)
-    edit_manifest(table, lambda body: body["binding"]["commit"].update(head_sha256="0" * 64), version=1)
+    other = {"head_sha256": "0" * 64, "etag": "0"}
+    edit_manifest(table, lambda body: body["binding"]["commit"].update(other), version=1)
     report = scanned(table)
     assert report.source == "checkpoint 4"
     assert "it is of another log" in report.fallbacks[0]

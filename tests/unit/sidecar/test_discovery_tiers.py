@@ -72,8 +72,8 @@ def test_a_manifest_costs_its_own_request_and_no_listing(tmp_path: Path) -> None
         n for (method, _), n in calls.items() if method == "list_from"
     )
     assert not [call for call in calls if call[1] == "checkpoint"]
-    # A folder has no e-tags: the head of the commit is hashed. The `.crc` of its version looks at it, too.
-    assert calls["get_range", "3.json"] == 2
+    # The e-tag tells that the commit is the bound one; the `.crc` of its version looks at its head.
+    assert calls["get_range", "3.json"] == 1
 
 
 def test_a_table_without_a_sidecar_is_asked_for_one_file_as_long_as_the_tail_suffices(tmp_path: Path) -> None:

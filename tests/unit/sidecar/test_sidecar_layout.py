@@ -33,11 +33,6 @@ def test_a_part_has_the_columns_of_the_format() -> None:
         "size",
         "modification_time",
         "_event_hour",
-        "num_records",
-        "tight_bounds",
-        "min.value",
-        "max.value",
-        "null_count.value",
         "dv.storageType",
         "dv.pathOrInlineDv",
         "dv.offset",
@@ -47,6 +42,11 @@ def test_a_part_has_the_columns_of_the_format() -> None:
         "default_row_commit_version",
         "clustering_provider",
         "tags",
+        "num_records",
+        "tight_bounds",
+        "min.value",
+        "max.value",
+        "null_count.value",
     ]
     assert layout.order_column == "_event_hour"
     assert layout.order_type == "string"
