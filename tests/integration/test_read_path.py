@@ -73,7 +73,7 @@ def test_the_first_files_cost_three_round_trips_when_a_checksum_is_there(
     # The hint, the listing beside a manifest that is not there, then the checksum beside the newest commit.
     assert report.round_trips == 3
     assert report.requests == 5 == len(remote_proxy.requests)
-    assert report.requests_by_kind == {"get": 3, "list": 1}
+    assert report.requests_by_kind == {"get": 4, "list": 1}
 
 
 def test_the_tail_is_fetched_side_by_side_and_read_in_order(
