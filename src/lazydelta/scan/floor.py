@@ -30,6 +30,7 @@ from lazydelta.scan.run import Replay
 from lazydelta.scan.tail import walk_tail
 from lazydelta.sidecar.damage import DamagedSidecarError
 from lazydelta.sidecar.older import bytes_through, checkpoint_bytes
+from lazydelta.sidecar.ordered_rows import OrderedRows
 from lazydelta.sidecar.reader import SidecarReader
 from lazydelta.sidecar.reading import Discovery, MetadataSource, MetadataTier
 
@@ -130,6 +131,22 @@ def sidecar_lost(root: str, source: MetadataSource, loss: LazyDeltaError) -> Fal
     return fell_back(root, kind, f"the sidecar of checkpoint {source.version} is {state} ({loss.what})")
 
 
+def mask_handed_out(reader: SidecarReader | OrderedRows, mask: RemoveSet, loss: LazyDeltaError) -> None:
+    """What went out must not come again: those rows are read once more and put into the mask.
+
+    Where that is impossible the scan ends with an error; the store's own errors say best what is wrong.
+    """
+    try:
+        for rows in reader.handed_out():
+            mask.remember(FileKeys(rows.column("path"), deletion_vectors(rows)))
+    except DamagedSidecarError as gone:
+        raise CorruptLogError(
+            f"the sidecar was lost while it was read ({loss.what}), after some of its files had gone out",
+            gone.where,
+            "run the scan again; delta.sidecar.enabled=false leaves the sidecar aside",
+        ) from gone
+
+
 def _is_any_file_good(replay: Replay) -> bool:
     assert replay.sidecar is not None
     return (
@@ -198,29 +215,13 @@ def _sidecar_rows(replay: Replay, reader: SidecarReader, mask: RemoveSet) -> Bat
         yield from _masked(replay, answered_rows(replay, reader), mask, reader)
     except (DamagedSidecarError, StorageError) as loss:
         try:
-            _mask_handed_out(reader, mask, loss)
+            mask_handed_out(reader, mask, loss)
         finally:
             if replay.memory is not None:
                 replay.memory.distrust_sidecars()
         raise _SidecarLostError(sidecar_lost(replay.storage.root, source, loss)) from loss
     finally:
         tally.parts_read = len(reader.parts_opened)
-
-
-def _mask_handed_out(reader: SidecarReader, mask: RemoveSet, loss: LazyDeltaError) -> None:
-    """What went out must not come again: those rows are read once more and put into the mask.
-
-    Where that is impossible the scan ends with an error; the store's own errors say best what is wrong.
-    """
-    try:
-        for rows in reader.handed_out():
-            mask.remember(FileKeys(rows.column("path"), deletion_vectors(rows)))
-    except DamagedSidecarError as gone:
-        raise CorruptLogError(
-            f"the sidecar was lost while it was read ({loss.what}), after some of its files had gone out",
-            gone.where,
-            "run the scan again; delta.sidecar.enabled=false leaves the sidecar aside",
-        ) from gone
 
 
 def _rows_between(replay: Replay, commits: Sequence[LogFile], mask: RemoveSet) -> Batches:

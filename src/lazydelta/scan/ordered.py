@@ -17,12 +17,12 @@ import msgspec
 import pyarrow as pa
 
 from lazydelta import limits
-from lazydelta.errors import CorruptLogError, LazyDeltaError, StorageError
+from lazydelta.errors import StorageError
 from lazydelta.log.file_rows import FILE_COLUMNS, RAW_PATH, Batches, deletion_vectors
 from lazydelta.log.segment import LogFile
 from lazydelta.log.snapshot import Snapshot
 from lazydelta.scan.config import ScanOrder
-from lazydelta.scan.floor import Floor, FloorChoice, choose_floor, sidecar_lost
+from lazydelta.scan.floor import Floor, FloorChoice, choose_floor, mask_handed_out, sidecar_lost
 from lazydelta.scan.keys import FileKeys
 from lazydelta.scan.remove_set import RemoveSet
 from lazydelta.scan.replay import note_trip
@@ -190,7 +190,7 @@ def _merged(plan: _Plan, tail: SortedStream, parts: OrderedRows | None, mask: Re
         except (DamagedSidecarError, StorageError) as loss:
             parts.close()
             try:
-                _mask_handed_out(parts, mask, loss)
+                mask_handed_out(parts, mask, loss)
             finally:
                 if replay.memory is not None:
                     replay.memory.distrust_sidecars()
@@ -259,19 +259,6 @@ def _sorted_floor(plan: _Plan, replay: Replay, mask: RemoveSet) -> Batches:
         if plan.obstacle is None:
             replay.tally.source_reason = "its sidecar was lost half way; the files are sorted here"
         yield from sorter.sorted_batches(limits.BATCH_ROWS)
-
-
-def _mask_handed_out(parts: OrderedRows, mask: RemoveSet, loss: LazyDeltaError) -> None:
-    """What went out must not come again: those rows are read once more and put into the mask."""
-    try:
-        for rows in parts.handed_out():
-            mask.remember(FileKeys(rows.column("path"), deletion_vectors(rows)))
-    except (DamagedSidecarError, StorageError) as gone:
-        raise CorruptLogError(
-            f"the sidecar was lost while it was read ({loss.what}), after some of its files had gone out",
-            gone.where,
-            "run the scan again; delta.sidecar.enabled=false leaves the sidecar aside",
-        ) from gone
 
 
 def _shaped(plan: _Plan, rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -126,7 +126,6 @@ def test_threads_that_put_and_take_never_leave_the_books_wrong() -> None:
     assert stats.hits + stats.misses == 8000
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 @pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
 def test_a_forked_child_begins_with_an_empty_cache_even_while_the_lock_is_held() -> None:
     ld.cache.clear()
