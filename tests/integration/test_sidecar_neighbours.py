@@ -52,8 +52,9 @@ def telemetry(spark: SparkSession, table: Path, *, policy: str = "classic", comm
 
 
 def lazy_files(table: Path) -> dict[str, int]:
-    """What lies in the sidecar's folder, with sizes."""
-    return {path.name: path.stat().st_size for path in (table / "_delta_log" / "_lazy").iterdir()}
+    """What lies in the sidecar's folder, with sizes; a killed writer's own file, never linked, is not of it."""
+    folder = table / "_delta_log" / "_lazy"
+    return {path.name: path.stat().st_size for path in folder.iterdir() if path.suffix != ".tmp"}
 
 
 def build(table: Path) -> BuildReport:
