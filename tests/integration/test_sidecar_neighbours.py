@@ -52,7 +52,7 @@ def telemetry(spark: SparkSession, table: Path, *, policy: str = "classic", comm
 
 
 def lazy_files(table: Path) -> dict[str, int]:
-    """What lies in the sidecar's folder, with sizes; a killed writer's own file, never linked, is not of it."""
+    """What lies in the sidecar's folder, with sizes, but for what killed writers left."""
     folder = table / "_delta_log" / "_lazy"
     return {path.name: path.stat().st_size for path in folder.iterdir() if path.suffix != ".tmp"}
 
