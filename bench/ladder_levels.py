@@ -14,9 +14,9 @@ from lazydelta import limits
 from lazydelta.log.snapshot import open_snapshot
 from lazydelta.protocol.names import LOG_FOLDER
 from lazydelta.settings import Settings
-from lazydelta.sidecar.discover import SidecarAwareProvider
-from lazydelta.sidecar.memory import TakenOnce
-from lazydelta.sidecar.reading import SidecarReading
+from lazydelta.sidecar.find.discover import SidecarAwareProvider
+from lazydelta.sidecar.format.memory import TakenOnce
+from lazydelta.sidecar.read.reading import SidecarReading
 from lazydelta.storage import open_storage
 from lazydelta.table import Table
 from lazydelta.table import open as open_table

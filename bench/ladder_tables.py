@@ -25,7 +25,7 @@ from bench.sidecar_files import newest_manifest
 from bench.spec import TODAY_US, TableSpec
 from bench.tables import REPOSITORY, CachedTable, cached_table
 from bench.watched import memory_fence_kb, run_watched
-from lazydelta.sidecar.manifest import Manifest
+from lazydelta.sidecar.format.manifest import Manifest
 
 LAZY = "_delta_log/_lazy"
 TAKEN = 100

@@ -24,7 +24,7 @@ import pytest
 import lazydelta as ld
 from lazydelta import limits
 from lazydelta.settings import OPTIONS, build_settings
-from lazydelta.sidecar.config import SidecarConfig
+from lazydelta.sidecar.format.config import SidecarConfig
 from lazydelta.spark.config import IngestConfig
 from lazydelta.storage import open_storage
 

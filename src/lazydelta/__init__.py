@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         cache,
     )
     from lazydelta.settings import Settings
-    from lazydelta.sidecar.discover import SidecarAwareProvider
+    from lazydelta.sidecar.find.discover import SidecarAwareProvider
     from lazydelta.table import DeltaTable, LazyDeltaScanner, Scan, Table, TableInfo, open  # noqa: A004
     from lazydelta.telemetry import metrics
 
@@ -53,7 +53,7 @@ _HOMES = {
     "col": "lazydelta.predicate",
     "metrics": "lazydelta.telemetry",
     "Settings": "lazydelta.settings",
-    "SidecarAwareProvider": "lazydelta.sidecar.discover",
+    "SidecarAwareProvider": "lazydelta.sidecar.find.discover",
     **dict.fromkeys(
         ("DeltaFile", "FeatureTripwire", "LazyScanConfig", "RemoveSet", "ScanReport", "ScanStrategy"),
         "lazydelta.scan",

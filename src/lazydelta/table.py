@@ -33,9 +33,9 @@ from lazydelta.scan.config import ScanOrder, check_number
 from lazydelta.scan.file_stats import look_up_stats
 from lazydelta.scan.table_memory import TableMemory
 from lazydelta.settings import Settings, build_settings, process_environment
-from lazydelta.sidecar.discover import SidecarAwareProvider
-from lazydelta.sidecar.memory import TakenOnce
-from lazydelta.sidecar.reading import SidecarReading
+from lazydelta.sidecar.find.discover import SidecarAwareProvider
+from lazydelta.sidecar.format.memory import TakenOnce
+from lazydelta.sidecar.read.reading import SidecarReading
 from lazydelta.storage import access_digest, open_storage
 
 with suppress(ImportError):  # Arrow loads it with its first array: paid here, too

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import lazydelta as ld
 from lazydelta.cli.app import app
 from lazydelta.errors import InvalidRequestError, TableNotFoundError
-from lazydelta.sidecar.config import SidecarConfig
+from lazydelta.sidecar.format.config import SidecarConfig
 from lazydelta.spark.checkpoint import ensure_sidecar
 from lazydelta.spark.maintenance import optimize, vacuum
 from lazydelta.storage.local import LocalStorage

@@ -21,7 +21,7 @@ from lazydelta.errors import (
     UnsupportedTableError,
     VersionNotFoundError,
 )
-from lazydelta.sidecar.config import SidecarConfig
+from lazydelta.sidecar.format.config import SidecarConfig
 from lazydelta.upkeep.build import build_sidecar, plan_build
 from tests.support import actions
 from tests.support.actions import add, remove, stats

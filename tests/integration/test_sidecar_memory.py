@@ -16,7 +16,7 @@ _OVER_IMPORT_BYTES_MAX = 300 << 20
 _BUILD = """
 import json, sys
 from lazydelta.settings import build_settings
-from lazydelta.sidecar.config import SidecarConfig
+from lazydelta.sidecar.format.config import SidecarConfig
 from lazydelta.storage import open_storage
 from lazydelta.upkeep.build import build_sidecar
 

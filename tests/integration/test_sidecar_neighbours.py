@@ -15,7 +15,7 @@ import pytest
 
 import lazydelta as ld
 from bench.environments import python_of
-from lazydelta.sidecar.config import SidecarConfig
+from lazydelta.sidecar.format.config import SidecarConfig
 from lazydelta.spark.checkpoint import ensure_sidecar
 from lazydelta.storage.local import LocalStorage
 from lazydelta.upkeep.build import BuildReport, build_sidecar

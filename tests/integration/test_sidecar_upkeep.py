@@ -14,8 +14,8 @@ import msgspec
 import pytest
 
 from lazydelta.errors import StorageError
-from lazydelta.sidecar.config import SidecarConfig
-from lazydelta.sidecar.names import delta_name
+from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar.format.names import delta_name
 from lazydelta.spark.checkpoint import ensure_sidecar
 from lazydelta.upkeep.build import build_sidecar
 from lazydelta.upkeep.clean import clean_sidecars
@@ -35,7 +35,7 @@ YEAR_MS = 365 * 86_400_000
 GATHERING = msgspec.structs.replace(CONFIG, delta_commits_min=1)
 KILLED_CLEAN = """
 import os, signal, sys
-from lazydelta.sidecar.config import SidecarConfig
+from lazydelta.sidecar.format.config import SidecarConfig
 from lazydelta.storage.local import LocalStorage
 from lazydelta.upkeep.clean import clean_sidecars
 

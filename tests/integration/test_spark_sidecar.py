@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lazydelta.errors import LazyDeltaError
-from lazydelta.sidecar.config import SidecarConfig
+from lazydelta.sidecar.format.config import SidecarConfig
 from lazydelta.spark.checkpoint import ensure_sidecar
 from lazydelta.storage.local import LocalStorage
 from lazydelta.upkeep.build import BuildReport, build_sidecar

@@ -20,7 +20,7 @@ from lazydelta.predicate import BoundPredicate, FileFacts, bind, col
 from lazydelta.predicate.expression import Expression, Not
 from lazydelta.protocol.schema import Field, PrimitiveType, StructType, arrow_type
 from lazydelta.protocol.statistics import ColumnBounds, FileStatistics
-from lazydelta.sidecar.range_facts import named_columns, possible_ranges, range_bounds
+from lazydelta.sidecar.read.range_facts import named_columns, possible_ranges, range_bounds
 
 _WIDENED = {"delta.typeChanges": [{"toType": "double", "fromType": "float", "tableVersion": 1}]}
 _EPOCH = datetime.fromisoformat("1970-01-01")

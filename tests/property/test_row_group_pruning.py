@@ -19,15 +19,15 @@ from hypothesis import strategies as st
 from lazydelta.log.file_rows import rows_from_adds
 from lazydelta.predicate import BoundPredicate, FileFacts, bind, parse_where
 from lazydelta.protocol.actions import Add, Metadata, Protocol
-from lazydelta.sidecar.column_paths import physical_leaves
-from lazydelta.sidecar.config import SidecarConfig
-from lazydelta.sidecar.folder import assemble
-from lazydelta.sidecar.layout import SidecarLayout, layout_of
-from lazydelta.sidecar.manifest import Manifest
-from lazydelta.sidecar.part_reader import PartReader
-from lazydelta.sidecar.part_writer import PartShape, WrittenPart, store_part, write_part
-from lazydelta.sidecar.pruning import possible_by_footer, possible_parts, possible_row_groups
-from lazydelta.sidecar.typed_rows import BUILD_COLUMNS, typed_rows
+from lazydelta.sidecar.format.column_paths import physical_leaves
+from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar.format.folder import assemble
+from lazydelta.sidecar.format.layout import SidecarLayout, layout_of
+from lazydelta.sidecar.format.manifest import Manifest
+from lazydelta.sidecar.format.part_reader import PartReader
+from lazydelta.sidecar.format.part_writer import PartShape, WrittenPart, store_part, write_part
+from lazydelta.sidecar.format.typed_rows import BUILD_COLUMNS, typed_rows
+from lazydelta.sidecar.read.pruning import possible_by_footer, possible_parts, possible_row_groups
 from tests.property.test_predicates_skipping import expressions, files
 from tests.support.written_files import (
     LITERALS,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from lazydelta.sidecar.config import SidecarConfig
+from lazydelta.sidecar.format.config import SidecarConfig
 from lazydelta.spark.checkpoint import ensure_sidecar
 from lazydelta.spark.config import SparkConfig
 from lazydelta.spark.session import get_session

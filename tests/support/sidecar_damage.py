@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lazydelta.settings import Settings
-from lazydelta.sidecar.config import SidecarConfig
-from lazydelta.sidecar.footer_seal import sealed
-from lazydelta.sidecar.part_encoding import footer_crc32, footer_length
-from lazydelta.sidecar.part_writer import row_group_span
+from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar.format.footer_seal import sealed
+from lazydelta.sidecar.format.part_encoding import footer_crc32, footer_length
+from lazydelta.sidecar.format.part_writer import row_group_span
 from lazydelta.storage import Storage, open_storage
 from tests.support.actions import add, stats
 from tests.support.keys import Action

@@ -17,7 +17,7 @@ from lazydelta.cli.progress_lines import ProgressLines
 from lazydelta.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    from lazydelta.sidecar.config import SidecarConfig
+    from lazydelta.sidecar.format.config import SidecarConfig
     from lazydelta.upkeep.build import BuildReport
 
 _BUILD_EXAMPLES = """\b
@@ -257,7 +257,7 @@ def _build_on_spark(
 def _config(
     directory: str | None, *, time_column: str | None = None, row_group_rows: int | None = None
 ) -> SidecarConfig:
-    from lazydelta.sidecar.config import SidecarConfig
+    from lazydelta.sidecar.format.config import SidecarConfig
 
     config = SidecarConfig(time_column=time_column)
     if directory is not None:
@@ -268,7 +268,7 @@ def _config(
 
 
 def _checked_folder(directory: str) -> str:
-    from lazydelta.sidecar.config import is_below_table
+    from lazydelta.sidecar.format.config import is_below_table
 
     folder = directory.rstrip("/")
     if not is_below_table(folder):

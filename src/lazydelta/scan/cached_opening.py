@@ -17,8 +17,8 @@ from lazydelta.log.segment import LogSegment, find_segment
 from lazydelta.log.snapshot import Snapshot, pin_snapshot
 from lazydelta.log.state_since import KnownState
 from lazydelta.scan.table_memory import TableMemory
-from lazydelta.sidecar.discover import SidecarAwareProvider
-from lazydelta.sidecar.reading import Discovery, SidecarReading
+from lazydelta.sidecar.find.discover import SidecarAwareProvider
+from lazydelta.sidecar.read.reading import Discovery, SidecarReading
 from lazydelta.storage import Storage
 
 _BY_MANIFEST = "by the manifest"

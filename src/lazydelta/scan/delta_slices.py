@@ -28,10 +28,10 @@ from lazydelta.log.segment import LogFile
 from lazydelta.protocol.names import LogFileKind
 from lazydelta.scan.run import Replay
 from lazydelta.scan.tail_slices import TailSlice, commit_slices
-from lazydelta.sidecar.damage import DamagedSidecarError
-from lazydelta.sidecar.delta_chain import DeltaChain
-from lazydelta.sidecar.delta_rows import ACTION, VERSION, DeltaPiece, DeltaRows, DeltaSpan
-from lazydelta.sidecar.public_rows import PartColumns, RowShape
+from lazydelta.sidecar.find.delta_chain import DeltaChain
+from lazydelta.sidecar.format.damage import DamagedSidecarError
+from lazydelta.sidecar.read.delta_rows import ACTION, VERSION, DeltaPiece, DeltaRows, DeltaSpan
+from lazydelta.sidecar.read.public_rows import PartColumns, RowShape
 
 _REMOVE_SHAPE = RowShape(columns=("path", "deletion_vector"))
 _Slices = Generator[TailSlice, None, None]

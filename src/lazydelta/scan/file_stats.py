@@ -28,10 +28,10 @@ from lazydelta.scan.replay import Replay, reverse_files
 from lazydelta.scan.report import ScanTally
 from lazydelta.scan.scanner import FileScan
 from lazydelta.scan.stat_columns import StatColumn, bind_columns, stats_of, stats_schema
-from lazydelta.sidecar.path_pruner import PathPruner, path_ranges
-from lazydelta.sidecar.public_rows import RowShape
-from lazydelta.sidecar.reader import SidecarRequest
-from lazydelta.sidecar.wanted_paths import WantedPaths
+from lazydelta.sidecar.read.path_pruner import PathPruner, path_ranges
+from lazydelta.sidecar.read.public_rows import RowShape
+from lazydelta.sidecar.read.reader import SidecarRequest
+from lazydelta.sidecar.read.wanted_paths import WantedPaths
 
 _WHERE = "get_stats_for_files()"
 # Asks for the counts that every file has, without any column.

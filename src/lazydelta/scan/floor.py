@@ -28,11 +28,11 @@ from lazydelta.scan.known_answers import answered_rows, has_answer
 from lazydelta.scan.remove_set import RemoveSet
 from lazydelta.scan.run import Replay
 from lazydelta.scan.tail import walk_tail
-from lazydelta.sidecar.damage import DamagedSidecarError
-from lazydelta.sidecar.older import bytes_through, checkpoint_bytes
-from lazydelta.sidecar.ordered_rows import OrderedRows
-from lazydelta.sidecar.reader import SidecarReader
-from lazydelta.sidecar.reading import Discovery, MetadataSource, MetadataTier
+from lazydelta.sidecar.find.older import bytes_through, checkpoint_bytes
+from lazydelta.sidecar.format.damage import DamagedSidecarError
+from lazydelta.sidecar.order.ordered_rows import OrderedRows
+from lazydelta.sidecar.read.reader import SidecarReader
+from lazydelta.sidecar.read.reading import Discovery, MetadataSource, MetadataTier
 
 
 class FloorChoice(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,8 +17,8 @@ import pyarrow as pa
 from lazydelta.log.file_rows import STATS_PARSED, Batches
 from lazydelta.predicate import columns_of
 from lazydelta.scan.run import Replay
-from lazydelta.sidecar.reader import SidecarReader
-from lazydelta.sidecar.reading import MetadataSource, MetadataTier
+from lazydelta.sidecar.read.reader import SidecarReader
+from lazydelta.sidecar.read.reading import MetadataSource, MetadataTier
 
 _PREDICATE_CHARS_MAX = 4096
 _BUDGET_SHARE = 16  # an answer takes at most this part of the cache

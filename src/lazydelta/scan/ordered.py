@@ -29,13 +29,13 @@ from lazydelta.scan.replay import note_trip
 from lazydelta.scan.run import Replay
 from lazydelta.scan.tail import possible, walk_tail
 from lazydelta.scan.tail_memory import walk_known_tail
-from lazydelta.sidecar.damage import DamagedSidecarError
-from lazydelta.sidecar.external_sort import ExternalSorter
-from lazydelta.sidecar.lazy_merge import LazyMerge
-from lazydelta.sidecar.ordered_rows import OrderedRows, merge_obstacle
-from lazydelta.sidecar.part_rows import OrderedRequest
-from lazydelta.sidecar.sorted_stream import SortedStream
-from lazydelta.sidecar.traversal import Traversal, traversal_by_manifest, traversal_by_rule, with_keys
+from lazydelta.sidecar.format.damage import DamagedSidecarError
+from lazydelta.sidecar.order.external_sort import ExternalSorter
+from lazydelta.sidecar.order.lazy_merge import LazyMerge
+from lazydelta.sidecar.order.ordered_rows import OrderedRows, merge_obstacle
+from lazydelta.sidecar.order.part_rows import OrderedRequest
+from lazydelta.sidecar.order.sorted_stream import SortedStream
+from lazydelta.sidecar.read.traversal import Traversal, traversal_by_manifest, traversal_by_rule, with_keys
 
 _SORT_BYTES = limits.SORT_MEMORY_BYTES // 2  # the tail's rows, and those of the checkpoint as much again
 

@@ -13,8 +13,8 @@ from lazydelta.scan.config import LazyScanConfig
 from lazydelta.scan.report import ScanTally
 from lazydelta.scan.table_memory import TableMemory
 from lazydelta.scan.tripwire import FeatureTripwire
-from lazydelta.sidecar.discover import SidecarAwareProvider
-from lazydelta.sidecar.reader import SidecarRequest
+from lazydelta.sidecar.find.discover import SidecarAwareProvider
+from lazydelta.sidecar.read.reader import SidecarRequest
 from lazydelta.storage import Storage
 
 

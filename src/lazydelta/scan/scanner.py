@@ -30,10 +30,10 @@ from lazydelta.scan.skipping import matching_row_groups, possible_rows
 from lazydelta.scan.strategy import choose_strategy
 from lazydelta.scan.table_memory import TableMemory
 from lazydelta.scan.tripwire import FeatureTripwire
-from lazydelta.sidecar.discover import SidecarAwareProvider
-from lazydelta.sidecar.pruner import pruners_of
-from lazydelta.sidecar.public_rows import RowShape
-from lazydelta.sidecar.reader import SidecarRequest
+from lazydelta.sidecar.find.discover import SidecarAwareProvider
+from lazydelta.sidecar.read.pruner import pruners_of
+from lazydelta.sidecar.read.public_rows import RowShape
+from lazydelta.sidecar.read.reader import SidecarRequest
 from lazydelta.storage import Deadline, IoCounters
 from lazydelta.telemetry import log_event, record_scan
 

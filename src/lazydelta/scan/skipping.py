@@ -25,7 +25,7 @@ from lazydelta.protocol.statistics import (
     statistics_from_struct,
 )
 from lazydelta.scan.report import ScanTally
-from lazydelta.sidecar.range_facts import (
+from lazydelta.sidecar.read.range_facts import (
     named_columns,
     named_periods,
     only_where,

@@ -22,9 +22,9 @@ from lazydelta.log.segment import LogFile, LogSegment
 from lazydelta.log.snapshot import Snapshot
 from lazydelta.scan.cache import ByteCache, CacheKind, CacheUse, Entry, Owner
 from lazydelta.scan.tail_state import TailState
-from lazydelta.sidecar.memory import RowGroupKey, TakenOnce
-from lazydelta.sidecar.names import parse_name
-from lazydelta.sidecar.reading import Discovery, MetadataTier, SidecarReading
+from lazydelta.sidecar.format.memory import RowGroupKey, TakenOnce
+from lazydelta.sidecar.format.names import parse_name
+from lazydelta.sidecar.read.reading import Discovery, MetadataTier, SidecarReading
 
 _FILE_BYTES = 700  # of one listed file, about
 _FOOTER_GROWTH = 10  # a decoded footer takes that many times the memory of its bytes (measured)

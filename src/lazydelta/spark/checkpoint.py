@@ -16,7 +16,7 @@ from lazydelta import limits
 from lazydelta.errors import TableNotFoundError
 from lazydelta.log.segment import find_segment
 from lazydelta.settings import build_settings, process_environment
-from lazydelta.sidecar.config import SidecarConfig
+from lazydelta.sidecar.format.config import SidecarConfig
 from lazydelta.spark.failures import explained
 from lazydelta.spark.sidecar_job import spark_feeder
 from lazydelta.spark.table_url import spark_url

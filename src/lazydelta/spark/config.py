@@ -13,8 +13,8 @@ import msgspec
 
 from lazydelta import limits
 from lazydelta.errors import InvalidRequestError
-from lazydelta.sidecar import config as sidecar_config
-from lazydelta.sidecar.config import SidecarConfig
+from lazydelta.sidecar.format import config as sidecar_config
+from lazydelta.sidecar.format.config import SidecarConfig
 
 Granularity = Literal["month", "day", "hour", "minute", "second"]
 Unit = Literal["s", "ms", "us", "ns"]

@@ -18,8 +18,8 @@ import msgspec
 from lazydelta import limits
 from lazydelta.errors import InvalidRequestError, LazyDeltaError, TableNotFoundError
 from lazydelta.settings import build_settings, process_environment
-from lazydelta.sidecar.config import SidecarConfig
-from lazydelta.sidecar.layout import TIME_COLUMN_PROPERTY
+from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar.format.layout import TIME_COLUMN_PROPERTY
 from lazydelta.spark.checkpoint import ensure_sidecar
 from lazydelta.spark.delta_table import TableState, table_state
 from lazydelta.spark.failures import explained

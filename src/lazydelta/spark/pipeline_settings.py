@@ -18,7 +18,7 @@ import msgspec
 
 from lazydelta.errors import InvalidRequestError
 from lazydelta.settings import CONFIG_VARIABLE, PIPELINE_TABLES, read_settings_file
-from lazydelta.sidecar.config import SidecarConfig
+from lazydelta.sidecar.format.config import SidecarConfig
 from lazydelta.spark.config import IngestConfig
 
 _PREFIX = "LAZYDELTA_"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from lazydelta.log.file_rows import DELETION_VECTOR_TYPE, DELTA_FIELDS, RAW_PATH, STATS_PARSED
-from lazydelta.sidecar.layout import SidecarLayout
+from lazydelta.sidecar.format.layout import SidecarLayout
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -21,9 +21,9 @@ from lazydelta import errors, limits
 from lazydelta.errors import LazyDeltaError, StorageError
 from lazydelta.log.checkpoint import CheckpointReader, RowRequest, has_typed_statistics
 from lazydelta.settings import Settings
-from lazydelta.sidecar.folder import list_sidecars
-from lazydelta.sidecar.part_writer import PartShape, rows_per_part
-from lazydelta.sidecar.typed_rows import BUILD_COLUMNS, typed_rows
+from lazydelta.sidecar.format.folder import list_sidecars
+from lazydelta.sidecar.format.part_writer import PartShape, rows_per_part
+from lazydelta.sidecar.format.typed_rows import BUILD_COLUMNS, typed_rows
 from lazydelta.spark.failures import explain, spark_failures
 from lazydelta.spark.sidecar_frame import CheckpointFrame, open_frame, sorted_rows
 from lazydelta.spark.sidecar_task import (

@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lazydelta.settings import Settings
-from lazydelta.sidecar.config import SidecarConfig
-from lazydelta.sidecar.folder import list_sidecars
-from lazydelta.sidecar.layout import SidecarLayout
-from lazydelta.sidecar.manifest import Part, RowGroup
-from lazydelta.sidecar.part_writer import PartFacts, PartShape, store_part, write_part
-from lazydelta.sidecar.typed_rows import typed_rows
+from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar.format.folder import list_sidecars
+from lazydelta.sidecar.format.layout import SidecarLayout
+from lazydelta.sidecar.format.manifest import Part, RowGroup
+from lazydelta.sidecar.format.part_writer import PartFacts, PartShape, store_part, write_part
+from lazydelta.sidecar.format.typed_rows import typed_rows
 from lazydelta.spark.sidecar_frame import HAS_TAGS
 from lazydelta.storage import Storage, open_storage
 

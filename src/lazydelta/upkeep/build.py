@@ -18,12 +18,12 @@ import pyarrow as pa
 
 from lazydelta.errors import CorruptLogError, StorageError
 from lazydelta.protocol.value_text import values_from_text
-from lazydelta.sidecar.config import SidecarConfig
-from lazydelta.sidecar.damage import DamagedSidecarError
-from lazydelta.sidecar.folder import assemble, commit_manifest, read_manifest
-from lazydelta.sidecar.manifest import Manifest, encode_manifest
-from lazydelta.sidecar.names import manifest_name, new_build_id
-from lazydelta.sidecar.sort_keys import sort_order
+from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar.format.damage import DamagedSidecarError
+from lazydelta.sidecar.format.folder import assemble, commit_manifest, read_manifest
+from lazydelta.sidecar.format.manifest import Manifest, encode_manifest
+from lazydelta.sidecar.format.names import manifest_name, new_build_id
+from lazydelta.sidecar.order.sort_keys import sort_order
 from lazydelta.storage import ObjectNotFoundError, Storage
 from lazydelta.telemetry import log_event
 from lazydelta.upkeep.build_plan import BuildPlan, checkpoint_bytes, plan_build

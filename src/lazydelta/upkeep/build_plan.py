@@ -22,14 +22,14 @@ from lazydelta.protocol.actions import Metadata, Protocol
 from lazydelta.protocol.features import check_readable
 from lazydelta.protocol.names import LOG_FOLDER
 from lazydelta.protocol.schema import StructType, parse_schema
-from lazydelta.sidecar.binding import make_binding, mismatch
-from lazydelta.sidecar.config import SidecarConfig, checked
-from lazydelta.sidecar.damage import DamagedSidecarError
-from lazydelta.sidecar.folder import SidecarListing, list_sidecars, read_manifest
-from lazydelta.sidecar.layout import SidecarLayout, configured_stats_paths, layout_of
-from lazydelta.sidecar.manifest import FORMAT, Binding, Manifest
-from lazydelta.sidecar.names import manifest_name, new_build_id
-from lazydelta.sidecar.part_writer import PartFacts
+from lazydelta.sidecar.format.binding import make_binding, mismatch
+from lazydelta.sidecar.format.config import SidecarConfig, checked
+from lazydelta.sidecar.format.damage import DamagedSidecarError
+from lazydelta.sidecar.format.folder import SidecarListing, list_sidecars, read_manifest
+from lazydelta.sidecar.format.layout import SidecarLayout, configured_stats_paths, layout_of
+from lazydelta.sidecar.format.manifest import FORMAT, Binding, Manifest
+from lazydelta.sidecar.format.names import manifest_name, new_build_id
+from lazydelta.sidecar.format.part_writer import PartFacts
 from lazydelta.storage import ObjectNotFoundError, Storage
 from lazydelta.upkeep.json_paths import json_stats_paths
 from lazydelta.upkeep.schema_change import unbridgeable_change

@@ -27,8 +27,8 @@ from lazydelta.scan.remove_set import RemoveSet
 from lazydelta.scan.replay import Replay, tail_files
 from lazydelta.scan.report import ScanTally
 from lazydelta.scan.tripwire import FeatureTripwire
-from lazydelta.sidecar.layout import SidecarLayout
-from lazydelta.sidecar.typed_rows import BUILD_COLUMNS
+from lazydelta.sidecar.format.layout import SidecarLayout
+from lazydelta.sidecar.format.typed_rows import BUILD_COLUMNS
 from lazydelta.storage import Storage
 
 _VALUES_MAX = 100_000  # distinct values kept; with more, every row group is searched

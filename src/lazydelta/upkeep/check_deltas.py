@@ -20,10 +20,10 @@ from lazydelta.log.commits import ReverseCommitReader
 from lazydelta.log.segment import LogListing
 from lazydelta.log.snapshot import Snapshot, open_snapshot
 from lazydelta.protocol.actions import ActionLine
-from lazydelta.sidecar.damage import DamagedSidecarError
-from lazydelta.sidecar.delta_file import DeltaFacts, DeltaFileReader, delta_rows, delta_schema
-from lazydelta.sidecar.folder import ListedFile
-from lazydelta.sidecar.layout import SidecarLayout, field_path, layout_of
+from lazydelta.sidecar.format.damage import DamagedSidecarError
+from lazydelta.sidecar.format.delta_file import DeltaFacts, DeltaFileReader, delta_rows, delta_schema
+from lazydelta.sidecar.format.folder import ListedFile
+from lazydelta.sidecar.format.layout import SidecarLayout, field_path, layout_of
 from lazydelta.storage import Storage
 from lazydelta.upkeep.compare_rows import column_pairs, differing_in
 from lazydelta.upkeep.findings import Findings

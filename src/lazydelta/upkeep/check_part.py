@@ -19,13 +19,13 @@ from lazydelta.predicate.periods import period_format
 from lazydelta.protocol.actions import Metadata
 from lazydelta.protocol.schema import StructType
 from lazydelta.protocol.value_text import values_from_text
-from lazydelta.sidecar.bound_text import bound_text
-from lazydelta.sidecar.damage import damaged
-from lazydelta.sidecar.layout import field_kind, field_path, layout_of
-from lazydelta.sidecar.manifest import Manifest, Part, RowGroup, ZoneBounds
-from lazydelta.sidecar.names import parse_name
-from lazydelta.sidecar.part_reader import PartReader
-from lazydelta.sidecar.part_writer import PartFacts, row_group_span
+from lazydelta.sidecar.format.bound_text import bound_text
+from lazydelta.sidecar.format.damage import damaged
+from lazydelta.sidecar.format.layout import field_kind, field_path, layout_of
+from lazydelta.sidecar.format.manifest import Manifest, Part, RowGroup, ZoneBounds
+from lazydelta.sidecar.format.names import parse_name
+from lazydelta.sidecar.format.part_reader import PartReader
+from lazydelta.sidecar.format.part_writer import PartFacts, row_group_span
 from lazydelta.upkeep.findings import Findings
 
 _SIDES = ("min", "max")

@@ -13,7 +13,7 @@ import time
 import msgspec
 
 from lazydelta.errors import InvalidRequestError
-from lazydelta.sidecar.config import SidecarConfig
+from lazydelta.sidecar.format.config import SidecarConfig
 from lazydelta.storage import Storage
 from lazydelta.telemetry import log_event
 from lazydelta.upkeep.clean_plan import HOUR_MS, CleanRules, Removal, removals

@@ -1,10 +1,11 @@
 """Live files as the log has them beside the rows of the sidecar: missing, extra, twice, different.
 
 Why: it is the heart of `verify`, and pure: tables in, findings out.
-Contract: both sides hold typed rows (sidecar/typed_rows.py) whose keys may meet: a key is the path as the log
-spells it with the deletion vector's id. Columns pair up by role and physical path, not by name; one that a
-part lacks, or that the table no longer has, is no difference. A value is compared in the part's own type,
-because statistics that were typed before a column was widened are not those typed after. NaN equals NaN.
+Contract: both sides hold typed rows (sidecar/format/typed_rows.py) whose keys may meet: a key is the path as
+the log spells it with the deletion vector's id. Columns pair up by role and physical path, not by name; one
+that a part lacks, or that the table no longer has, is no difference. A value is compared in the part's own
+type, because statistics that were typed before a column was widened are not those typed after. NaN equals
+NaN.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lazydelta.protocol.arrow_casts import cast_where_possible
-from lazydelta.sidecar.layout import field_kind, field_path
+from lazydelta.sidecar.format.layout import field_kind, field_path
 from lazydelta.upkeep.findings import Findings
 
 # No column of a table is called like these.

@@ -22,19 +22,19 @@ from lazydelta.log.segment import LogFile
 from lazydelta.log.snapshot import Snapshot, open_snapshot
 from lazydelta.protocol.actions import ActionLine
 from lazydelta.protocol.names import LOG_FOLDER
-from lazydelta.sidecar.binding import bound_file, is_same
-from lazydelta.sidecar.config import SidecarConfig
-from lazydelta.sidecar.damage import DamagedSidecarError
-from lazydelta.sidecar.delta_file import (
+from lazydelta.sidecar.format.binding import bound_file, is_same
+from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar.format.damage import DamagedSidecarError
+from lazydelta.sidecar.format.delta_file import (
     DeltaFacts,
     DeltaFileReader,
     delta_rows,
     store_delta_file,
     write_delta_file,
 )
-from lazydelta.sidecar.folder import ListedFile, list_sidecars
-from lazydelta.sidecar.layout import SidecarLayout, configured_stats_paths, layout_of
-from lazydelta.sidecar.names import delta_name
+from lazydelta.sidecar.format.folder import ListedFile, list_sidecars
+from lazydelta.sidecar.format.layout import SidecarLayout, configured_stats_paths, layout_of
+from lazydelta.sidecar.format.names import delta_name
 from lazydelta.storage import Storage
 from lazydelta.upkeep.json_paths import json_stats_paths
 from lazydelta.upkeep.progress import Progress, silent

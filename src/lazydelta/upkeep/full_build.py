@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 from lazydelta.log.checkpoint import CheckpointReader, RowRequest
 from lazydelta.log.file_rows import Batches
 from lazydelta.log.prefetch import prefetch
-from lazydelta.sidecar.external_sort import ExternalSorter
-from lazydelta.sidecar.layout import sort_keys
-from lazydelta.sidecar.part_writer import rows_per_part
-from lazydelta.sidecar.typed_rows import BUILD_COLUMNS, typed_rows
+from lazydelta.sidecar.format.layout import sort_keys
+from lazydelta.sidecar.format.part_writer import rows_per_part
+from lazydelta.sidecar.format.typed_rows import BUILD_COLUMNS, typed_rows
+from lazydelta.sidecar.order.external_sort import ExternalSorter
 from lazydelta.upkeep.build_plan import BuildPlan
 from lazydelta.upkeep.levels import balanced, full_part_count
 from lazydelta.upkeep.part_sink import PartSink

@@ -16,13 +16,13 @@ from enum import Enum
 import msgspec
 
 from lazydelta.log.segment import LogListing, build_segment, list_log
-from lazydelta.sidecar.binding import is_same
-from lazydelta.sidecar.config import SidecarConfig
-from lazydelta.sidecar.damage import DamagedSidecarError
-from lazydelta.sidecar.delta_file import DeltaFacts, DeltaFileReader
-from lazydelta.sidecar.folder import ListedFile, SidecarListing, list_sidecars, read_manifest
-from lazydelta.sidecar.manifest import FORMAT, Manifest
-from lazydelta.sidecar.names import parse_name
+from lazydelta.sidecar.format.binding import is_same
+from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar.format.damage import DamagedSidecarError
+from lazydelta.sidecar.format.delta_file import DeltaFacts, DeltaFileReader
+from lazydelta.sidecar.format.folder import ListedFile, SidecarListing, list_sidecars, read_manifest
+from lazydelta.sidecar.format.manifest import FORMAT, Manifest
+from lazydelta.sidecar.format.names import parse_name
 from lazydelta.storage import ObjectInfo, ObjectNotFoundError, Storage
 from lazydelta.upkeep.build_plan import foreign_reason, missing_part
 

@@ -22,14 +22,14 @@ from lazydelta.log.prefetch import prefetch
 from lazydelta.protocol.paths import canonical_paths
 from lazydelta.scan.keys import FileKeys
 from lazydelta.scan.remove_set import RemoveSet
-from lazydelta.sidecar.external_sort import ExternalSorter
-from lazydelta.sidecar.folder import row_groups_by_part
-from lazydelta.sidecar.layout import SidecarLayout, field_kind, field_path, layout_of, sort_keys
-from lazydelta.sidecar.manifest import Part
-from lazydelta.sidecar.part_reader import PartReader
-from lazydelta.sidecar.part_writer import rows_per_part
-from lazydelta.sidecar.sorted_merge import cut, merge_sorted
-from lazydelta.sidecar.typed_rows import conform, typed_rows
+from lazydelta.sidecar.format.folder import row_groups_by_part
+from lazydelta.sidecar.format.layout import SidecarLayout, field_kind, field_path, layout_of, sort_keys
+from lazydelta.sidecar.format.manifest import Part
+from lazydelta.sidecar.format.part_reader import PartReader
+from lazydelta.sidecar.format.part_writer import rows_per_part
+from lazydelta.sidecar.format.typed_rows import conform, typed_rows
+from lazydelta.sidecar.order.external_sort import ExternalSorter
+from lazydelta.sidecar.order.sorted_merge import cut, merge_sorted
 from lazydelta.upkeep.build_plan import BuildPlan
 from lazydelta.upkeep.changes import Reach, TouchedOrder, read_changes, removed_mask, removed_ranges
 from lazydelta.upkeep.levels import PartSize, balanced, plan_levels

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from lazydelta.errors import StorageError
-from lazydelta.sidecar.manifest import Binding, Part, RowGroup
-from lazydelta.sidecar.part_writer import PartShape, store_part, write_part
+from lazydelta.sidecar.format.manifest import Binding, Part, RowGroup
+from lazydelta.sidecar.format.part_writer import PartShape, store_part, write_part
 from lazydelta.storage import Storage
 from lazydelta.upkeep.build_plan import BuildPlan
 from lazydelta.upkeep.progress import Progress

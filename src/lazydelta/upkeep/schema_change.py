@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lazydelta.protocol.actions import Metadata
 from lazydelta.protocol.schema import DeltaType, PrimitiveType, StructType, arrow_type
-from lazydelta.sidecar.column_paths import physical_leaves
+from lazydelta.sidecar.format.column_paths import physical_leaves
 
 
 def unbridgeable_change(

@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 
 from lazydelta.log.segment import LogListing
 from lazydelta.protocol.value_text import values_from_text
-from lazydelta.sidecar.bound_text import bound_text
-from lazydelta.sidecar.config import SidecarConfig
-from lazydelta.sidecar.folder import ListedFile
-from lazydelta.sidecar.manifest import Manifest, Part
+from lazydelta.sidecar.format.bound_text import bound_text
+from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar.format.folder import ListedFile
+from lazydelta.sidecar.format.manifest import Manifest, Part
 from lazydelta.storage import Storage
 from lazydelta.upkeep.inventory import Inventory, ListedManifest, base_name, delta_state, take_inventory
 

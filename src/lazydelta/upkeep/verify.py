@@ -27,13 +27,13 @@ from lazydelta.scan.config import LazyScanConfig
 from lazydelta.scan.replay import Replay, forward_files
 from lazydelta.scan.report import ScanTally
 from lazydelta.scan.tripwire import FeatureTripwire
-from lazydelta.sidecar.config import SidecarConfig
-from lazydelta.sidecar.damage import DamagedSidecarError
-from lazydelta.sidecar.folder import row_groups_by_part
-from lazydelta.sidecar.layout import SidecarLayout, field_path, layout_of
-from lazydelta.sidecar.manifest import Manifest, Part, RowGroup
-from lazydelta.sidecar.part_reader import PartReader
-from lazydelta.sidecar.typed_rows import BUILD_COLUMNS, typed_rows
+from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar.format.damage import DamagedSidecarError
+from lazydelta.sidecar.format.folder import row_groups_by_part
+from lazydelta.sidecar.format.layout import SidecarLayout, field_path, layout_of
+from lazydelta.sidecar.format.manifest import Manifest, Part, RowGroup
+from lazydelta.sidecar.format.part_reader import PartReader
+from lazydelta.sidecar.format.typed_rows import BUILD_COLUMNS, typed_rows
 from lazydelta.storage import Storage
 from lazydelta.telemetry import log_event
 from lazydelta.upkeep.build_plan import missing_part

@@ -13,11 +13,11 @@ from lazydelta.errors import LazyDeltaError
 from lazydelta.log.checkpoint import CheckpointReader, RowRequest
 from lazydelta.log.segment import find_segment
 from lazydelta.protocol.schema import parse_schema
-from lazydelta.sidecar.config import SidecarConfig
-from lazydelta.sidecar.layout import SidecarLayout, configured_stats_paths, layout_of
-from lazydelta.sidecar.part_reader import PartReader
-from lazydelta.sidecar.part_writer import store_part
-from lazydelta.sidecar.typed_rows import BUILD_COLUMNS, typed_rows
+from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar.format.layout import SidecarLayout, configured_stats_paths, layout_of
+from lazydelta.sidecar.format.part_reader import PartReader
+from lazydelta.sidecar.format.part_writer import store_part
+from lazydelta.sidecar.format.typed_rows import BUILD_COLUMNS, typed_rows
 from tests.support import actions
 from tests.support.table_builder import TableBuilder
 from tests.unit.sidecar.samples import sorted_rows, storage_at, written

@@ -16,9 +16,9 @@ import lazydelta as ld
 from lazydelta import limits
 from lazydelta.scan import delta_slices, tail
 from lazydelta.scan.tail_slices import TailSlice
-from lazydelta.sidecar import delta_rows
-from lazydelta.sidecar.config import SidecarConfig
-from lazydelta.sidecar.footer_seal import sealed
+from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar.format.footer_seal import sealed
+from lazydelta.sidecar.read import delta_rows
 from lazydelta.upkeep.deltas import write_delta_files
 from tests.support.actions import relative_dv
 from tests.support.long_tail import UNCACHED, changed, delta_files, grow, long_tail, scanned

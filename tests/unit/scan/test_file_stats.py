@@ -18,10 +18,10 @@ from lazydelta.scan import FileScan, LazyScanConfig
 from lazydelta.scan.file_stats import look_up_stats
 from lazydelta.scan.report import ScanReport
 from lazydelta.settings import Settings
-from lazydelta.sidecar.config import SidecarConfig
-from lazydelta.sidecar.discover import SidecarAwareProvider
-from lazydelta.sidecar.memory import TakenOnce
-from lazydelta.sidecar.reading import SidecarReading
+from lazydelta.sidecar.find.discover import SidecarAwareProvider
+from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar.format.memory import TakenOnce
+from lazydelta.sidecar.read.reading import SidecarReading
 from lazydelta.storage import Storage
 from lazydelta.upkeep.build import build_sidecar
 from tests.support.actions import add, inline_dv, metadata, remove, stats

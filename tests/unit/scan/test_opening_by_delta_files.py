@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import lazydelta as ld
-from lazydelta.sidecar.config import SidecarConfig
+from lazydelta.sidecar.format.config import SidecarConfig
 from lazydelta.upkeep.deltas import write_delta_files
 from tests.support import actions
 from tests.support.long_tail import UNCACHED, changed, delta_files, grow, long_tail, scanned

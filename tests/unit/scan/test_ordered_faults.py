@@ -11,10 +11,10 @@ import pytest
 from lazydelta.errors import CorruptLogError, LazyDeltaError, StorageError
 from lazydelta.log.snapshot import open_snapshot
 from lazydelta.scan import DeltaFile, FileScan, LazyScanConfig, files_of
-from lazydelta.sidecar.config import SidecarConfig
-from lazydelta.sidecar.discover import SidecarAwareProvider
-from lazydelta.sidecar.memory import TakenOnce
-from lazydelta.sidecar.reading import SidecarReading
+from lazydelta.sidecar.find.discover import SidecarAwareProvider
+from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar.format.memory import TakenOnce
+from lazydelta.sidecar.read.reading import SidecarReading
 from lazydelta.storage import Storage
 from lazydelta.upkeep.build import build_sidecar
 from tests.support.eager_twin import replay

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazydelta.sidecar.delta_rows import Step, VersionRange, steps_of
+from lazydelta.sidecar.read.delta_rows import Step, VersionRange, steps_of
 
 files = st.builds(
     lambda counts, group_rows: _cut([v for v, n in enumerate(counts, 1) for _ in range(n)], group_rows),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import lazydelta as ld
-from lazydelta.sidecar.config import SidecarConfig
+from lazydelta.sidecar.format.config import SidecarConfig
 from lazydelta.upkeep.build import build_sidecar
 from tests.support.actions import remove
 from tests.support.sidecar_damage import edit_manifest, lazy_folder, numbered_file, numbered_files, storage_of

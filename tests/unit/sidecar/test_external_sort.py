@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lazydelta.errors import StorageError
-from lazydelta.sidecar import external_sort
-from lazydelta.sidecar.external_sort import ExternalSorter
-from lazydelta.sidecar.sort_keys import before_all, is_ascending, key_at, sort_order
-from lazydelta.sidecar.sorted_merge import merge_sorted
+from lazydelta.sidecar.order import external_sort
+from lazydelta.sidecar.order.external_sort import ExternalSorter
+from lazydelta.sidecar.order.sort_keys import before_all, is_ascending, key_at, sort_order
+from lazydelta.sidecar.order.sorted_merge import merge_sorted
 
 _SCHEMA = pa.schema([("order", pa.float64()), ("path", pa.string()), ("rider", pa.int64())])
 _KEYS = ("order", "path")
@@ -195,7 +195,7 @@ def test_a_disk_that_takes_no_more_is_told_as_such() -> None:
 import resource, signal
 import pyarrow as pa
 from lazydelta.errors import StorageError
-from lazydelta.sidecar.external_sort import ExternalSorter
+from lazydelta.sidecar.order.external_sort import ExternalSorter
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))

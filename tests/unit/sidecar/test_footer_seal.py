@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lazydelta.sidecar.damage import DamagedSidecarError
-from lazydelta.sidecar.footer_seal import sealed
-from lazydelta.sidecar.part_encoding import footer_length
-from lazydelta.sidecar.sealed_file import SealedFile
+from lazydelta.sidecar.format.damage import DamagedSidecarError
+from lazydelta.sidecar.format.footer_seal import sealed
+from lazydelta.sidecar.format.part_encoding import footer_length
+from lazydelta.sidecar.format.sealed_file import SealedFile
 from tests.unit.sidecar.samples import storage_at
 
 ROWS = pa.table({"n": list(range(100))})

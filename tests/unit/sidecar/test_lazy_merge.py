@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazydelta.sidecar.lazy_merge import LazyMerge
-from lazydelta.sidecar.sort_keys import SortKey, before_all, comparable, key_at, sort_order
-from lazydelta.sidecar.sorted_stream import SortedStream
+from lazydelta.sidecar.order.lazy_merge import LazyMerge
+from lazydelta.sidecar.order.sort_keys import SortKey, before_all, comparable, key_at, sort_order
+from lazydelta.sidecar.order.sorted_stream import SortedStream
 
 _SCHEMA = pa.schema([("order_value", pa.int64()), ("raw_path", pa.string())])
 _KEYS = ("order_value", "raw_path")

@@ -11,13 +11,13 @@ import pytest
 
 from lazydelta.predicate import BoundPredicate, bind, parse_where
 from lazydelta.protocol.actions import Metadata, Protocol
-from lazydelta.sidecar.config import SidecarConfig
-from lazydelta.sidecar.folder import assemble
-from lazydelta.sidecar.layout import SidecarLayout
-from lazydelta.sidecar.manifest import Manifest, ZoneBounds
-from lazydelta.sidecar.part_reader import PartReader
-from lazydelta.sidecar.part_writer import WrittenPart, store_part
-from lazydelta.sidecar.pruning import possible_by_footer, possible_parts, possible_row_groups
+from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar.format.folder import assemble
+from lazydelta.sidecar.format.layout import SidecarLayout
+from lazydelta.sidecar.format.manifest import Manifest, ZoneBounds
+from lazydelta.sidecar.format.part_reader import PartReader
+from lazydelta.sidecar.format.part_writer import WrittenPart, store_part
+from lazydelta.sidecar.read.pruning import possible_by_footer, possible_parts, possible_row_groups
 from lazydelta.storage import Storage
 from tests.support import actions
 from tests.support.actions import Action

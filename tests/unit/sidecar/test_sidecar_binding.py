@@ -12,9 +12,9 @@ import pytest
 from lazydelta import limits
 from lazydelta.log.segment import LogSegment, find_segment
 from lazydelta.protocol.actions import Metadata, Protocol
-from lazydelta.sidecar.binding import make_binding, mismatch
-from lazydelta.sidecar.folder import assemble
-from lazydelta.sidecar.manifest import Manifest
+from lazydelta.sidecar.format.binding import make_binding, mismatch
+from lazydelta.sidecar.format.folder import assemble
+from lazydelta.sidecar.format.manifest import Manifest
 from lazydelta.storage import ObjectInfo, Storage
 from tests.support.table_builder import TableBuilder
 from tests.unit.sidecar.samples import BUILD, layout_for, storage_at

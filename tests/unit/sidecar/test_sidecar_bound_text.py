@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from lazydelta.protocol.schema import PrimitiveType, arrow_type
 from lazydelta.protocol.value_text import values_from_text
-from lazydelta.sidecar.bound_text import TEXT_BYTES_MAX, bound_text
+from lazydelta.sidecar.format.bound_text import TEXT_BYTES_MAX, bound_text
 
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "string": st.text(max_size=40),

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lazydelta.protocol.actions import ActionLine, Metadata, Protocol
-from lazydelta.sidecar.config import SidecarConfig
-from lazydelta.sidecar.damage import DamagedSidecarError
-from lazydelta.sidecar.delta_file import (
+from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar.format.damage import DamagedSidecarError
+from lazydelta.sidecar.format.delta_file import (
     DeltaFacts,
     DeltaFileReader,
     delta_rows,
@@ -23,9 +23,9 @@ from lazydelta.sidecar.delta_file import (
     store_delta_file,
     write_delta_file,
 )
-from lazydelta.sidecar.layout import SidecarLayout
-from lazydelta.sidecar.manifest import BoundFile
-from lazydelta.sidecar.names import delta_name
+from lazydelta.sidecar.format.layout import SidecarLayout
+from lazydelta.sidecar.format.manifest import BoundFile
+from lazydelta.sidecar.format.names import delta_name
 from tests.support import actions
 from tests.unit.sidecar.samples import ROOT, layout_for, storage_at
 

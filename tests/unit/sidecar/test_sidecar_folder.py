@@ -11,18 +11,18 @@ import pytest
 
 from lazydelta import limits
 from lazydelta.protocol.actions import Metadata, Protocol
-from lazydelta.sidecar.config import SidecarConfig
-from lazydelta.sidecar.damage import DamagedSidecarError
-from lazydelta.sidecar.folder import (
+from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar.format.damage import DamagedSidecarError
+from lazydelta.sidecar.format.folder import (
     assemble,
     commit_manifest,
     list_sidecars,
     read_manifest,
     row_groups_by_part,
 )
-from lazydelta.sidecar.manifest import Manifest, Part, RowGroup, ZoneBounds, encode_manifest
-from lazydelta.sidecar.names import manifest_name
-from lazydelta.sidecar.part_writer import store_part
+from lazydelta.sidecar.format.manifest import Manifest, Part, RowGroup, ZoneBounds, encode_manifest
+from lazydelta.sidecar.format.names import manifest_name
+from lazydelta.sidecar.format.part_writer import store_part
 from lazydelta.storage import ObjectNotFoundError
 from tests.support import actions
 from tests.unit.sidecar.samples import BUILD, binding_of, layout_for, rows_of, storage_at, written

@@ -10,7 +10,7 @@ from lazydelta import limits
 from lazydelta.errors import InvalidRequestError
 from lazydelta.protocol.actions import Metadata
 from lazydelta.protocol.schema import parse_schema
-from lazydelta.sidecar.layout import (
+from lazydelta.sidecar.format.layout import (
     SidecarLayout,
     configured_stats_paths,
     field_kind,

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from lazydelta.settings import Settings
-from lazydelta.sidecar.config import SidecarConfig
-from lazydelta.sidecar.folder import list_sidecars
-from lazydelta.sidecar.part_writer import PartShape
+from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar.format.folder import list_sidecars
+from lazydelta.sidecar.format.part_writer import PartShape
 from lazydelta.spark.sidecar_task import (
     HAS_TAGS,
     PartReport,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lazydelta.errors import AccessDeniedError, LazyDeltaError, StorageError
-from lazydelta.sidecar.config import SidecarConfig
+from lazydelta.sidecar.format.config import SidecarConfig
 from lazydelta.spark.failures import explain
 from lazydelta.spark.sidecar_job import NotForSparkError, worker_failure
 from lazydelta.spark.sidecar_task import UnsortedRowsError

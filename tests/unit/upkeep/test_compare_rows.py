@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lazydelta.sidecar.layout import described
+from lazydelta.sidecar.format.layout import described
 from lazydelta.upkeep.compare_rows import PART_COLUMN, compare_rows, differing_rows
 from lazydelta.upkeep.findings import Findings
 

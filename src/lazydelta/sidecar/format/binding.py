@@ -1,0 +1,131 @@
+"""What binds a sidecar to one log, and the reason where it does not belong to the log at hand.
+
+Why: a table that was restored, or dropped and made again, has the same versions but other files.
+Contract: at most the first 64 KiB of `N.json` are read, and only where e-tags do not settle it; `N.crc` only
+where the checkpoint's files are not those of the build.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import msgspec
+
+from lazydelta import limits
+from lazydelta.log.segment import CheckpointFiles, LogFile
+from lazydelta.protocol.actions import VersionChecksum
+from lazydelta.protocol.names import LOG_FOLDER
+from lazydelta.sidecar.format.manifest import Binding, BoundFile, Manifest
+from lazydelta.storage import ObjectNotFoundError, ObjectTooShortError, Storage
+
+
+def make_binding(
+    storage: Storage,
+    checkpoint: CheckpointFiles,
+    commit: LogFile | None,
+    *,
+    num_files: int,
+    total_bytes: int,
+) -> Binding:
+    """The binding to the checkpoint's files and, where it is still there, to `N.json`."""
+    return Binding(
+        commit=None if commit is None else bound_file(storage, commit, with_head=True),
+        # A copy has other e-tags, and a store may have none: then the files' heads stand in for them.
+        checkpoint=tuple(
+            bound_file(storage, file, with_head=len(checkpoint.files) <= limits.BINDING_HEADS_MAX)
+            for file in checkpoint.files
+        ),
+        num_files=num_files,
+        total_bytes=total_bytes,
+    )
+
+
+def bound_file(storage: Storage, file: LogFile, *, with_head: bool) -> BoundFile:
+    """A file of the log as it is now."""
+    return BoundFile(
+        name=_below_log(file),
+        size_bytes=file.info.size_bytes,
+        etag=file.info.etag,
+        head_sha256=_head_sha256(storage, file) if with_head else None,
+    )
+
+
+def mismatch(
+    storage: Storage,
+    manifest: Manifest,
+    *,
+    checkpoint: CheckpointFiles | None,
+    commit: LogFile | None,
+    crc: LogFile | None = None,
+    table_id: str | None = None,
+) -> str | None:
+    """Why the manifest does not belong to this log; None if it does.
+
+    `checkpoint`, `commit` and `crc` are what the log has now for the manifest's version, `table_id` the id of
+    its metadata there, where known.
+    """
+    binding = manifest.binding
+    if table_id is not None and table_id != manifest.table_id:
+        return f"it is of the table {manifest.table_id}, not {table_id}"
+    if commit is not None and binding.commit is not None:
+        if not is_same(storage, binding.commit, commit):
+            return f"{binding.commit.name} is not the commit it was built from"
+    elif checkpoint is None or not _are_same(storage, binding.checkpoint, checkpoint):
+        return "the commit is gone, and the checkpoint is not provably the one it was built from"
+    if checkpoint is not None and _sizes(binding) == _sizes_now(checkpoint):
+        return None
+    return _counts_mismatch(storage, binding, crc)
+
+
+def is_same(storage: Storage, bound: BoundFile, file: LogFile) -> bool:
+    """Whether the file is provably the bound one: name and size, and e-tag or the hash of its head."""
+    if (bound.name, bound.size_bytes) != (_below_log(file), file.info.size_bytes):
+        return False
+    if bound.etag is not None and bound.etag == file.info.etag:
+        return True
+    return bound.head_sha256 is not None and bound.head_sha256 == _head_sha256(storage, file)
+
+
+def _are_same(storage: Storage, bound: tuple[BoundFile, ...], checkpoint: CheckpointFiles) -> bool:
+    return len(bound) == len(checkpoint.files) and all(
+        is_same(storage, was, now) for was, now in zip(bound, checkpoint.files, strict=True)
+    )
+
+
+def _counts_mismatch(storage: Storage, binding: Binding, crc: LogFile | None) -> str | None:
+    reason = "the checkpoint's files are not those it was built from"
+    checksum = None if crc is None else _read_checksum(storage, crc)
+    if checksum is None or checksum.num_files is None or checksum.table_size_bytes is None:
+        return reason
+    if (checksum.num_files, checksum.table_size_bytes) != (binding.num_files, binding.total_bytes):
+        return f"{reason}, and the counts in the .crc differ"
+    return None
+
+
+def _read_checksum(storage: Storage, crc: LogFile) -> VersionChecksum | None:
+    try:
+        return msgspec.json.decode(storage.get(crc.name), type=VersionChecksum)
+    except (ObjectNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+def _head_sha256(storage: Storage, file: LogFile) -> str | None:
+    """Of the first 64 KiB; None where the file is gone or shorter than it was listed."""
+    length = min(file.info.size_bytes, limits.BINDING_HEAD_BYTES)
+    try:
+        head = storage.get_range(file.name, 0, length) if length else b""
+    except (ObjectNotFoundError, ObjectTooShortError):
+        return None
+    return hashlib.sha256(head).hexdigest()
+
+
+def _below_log(file: LogFile) -> str:
+    return file.name.removeprefix(f"{LOG_FOLDER}/")
+
+
+def _sizes(binding: Binding) -> list[tuple[str, int]]:
+    return [(file.name, file.size_bytes) for file in binding.checkpoint]
+
+
+def _sizes_now(checkpoint: CheckpointFiles) -> list[tuple[str, int]]:
+    return [(_below_log(file), file.info.size_bytes) for file in checkpoint.files]

@@ -1,0 +1,1 @@
+"""Rows in order: sorting, merging, a sidecar traversed by its order column."""

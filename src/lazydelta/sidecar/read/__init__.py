@@ -1,0 +1,1 @@
+"""Rows out of a sidecar: which row groups, which columns, in bounded memory."""
