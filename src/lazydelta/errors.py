@@ -6,8 +6,9 @@
     ├── VersionNotFoundError      4   the version or time asked for cannot be read (any more, or yet)
     ├── CorruptLogError           5   the log is damaged: gap, truncated line, unreadable checkpoint
     ├── UnsupportedTableError     6   a reader feature or version this reader cannot honour
-    └── StorageError              7   the store refused, timed out or broke off
-        └── AccessDeniedError     8   credentials refused
+    ├── StorageError              7   the store refused, timed out or broke off
+    │   └── AccessDeniedError     8   credentials refused
+    └── CorruptDataError          9   a data file is missing or damaged, or its deletion vector is
 
 A branch exists only where a caller would act differently on it.
 """
@@ -83,3 +84,9 @@ class AccessDeniedError(StorageError):
     """The object store refused the credentials."""
 
     exit_code = 8
+
+
+class CorruptDataError(LazyDeltaError):
+    """A data file or a deletion vector is missing, cannot be decoded, or contradicts the log."""
+
+    exit_code = 9

@@ -26,7 +26,8 @@ from lazydelta.log.time_travel import version_at
 from lazydelta.protocol.actions import Metadata, Protocol
 from lazydelta.protocol.names import LOG_FOLDER
 from lazydelta.protocol.schema import arrow_schema
-from lazydelta.scan import DeltaFile, FileScan, LazyScanConfig, ScanReport, ScanStrategy, files_of
+from lazydelta.rows.source import RowSource
+from lazydelta.scan import DeltaFile, LazyScanConfig, ScanReport, ScanStrategy, files_of
 from lazydelta.scan.cache import PROCESS_CACHE, Owner
 from lazydelta.scan.cached_opening import RememberingProvider, open_cached
 from lazydelta.scan.config import ScanOrder, check_number
@@ -69,10 +70,14 @@ class TableInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Scan:
-    """A lazy scan: nothing is read before the first file is pulled."""
+    """A lazy scan: nothing is read before the first file or row is pulled.
 
-    def __init__(self, scan: FileScan) -> None:
-        self._scan = scan
+    The limit counts files where files are asked for, and rows where rows are.
+    """
+
+    def __init__(self, source: RowSource) -> None:
+        self._source = source
+        self._scan = source.files()
 
     def files(self, *, with_stats: bool = False) -> Generator[DeltaFile, None, None]:
         """The live files that might match, as objects; `stats` as the log has it, in JSON, or None."""
@@ -100,6 +105,10 @@ class Scan:
     def file_batches(self, columns: Sequence[str] | None = None) -> Batches:
         """The same as Arrow, without an object per file; `columns` chooses among the file's attributes."""
         return self._scan.batches(DEFAULT_COLUMNS if columns is None else columns)
+
+    def batches(self, columns: Sequence[str] | None = None) -> Batches:
+        """The rows that match, as Arrow batches; `columns` chooses and orders them, None means all."""
+        return self._source.rows(columns).batches()
 
     def explain(self) -> ScanReport:
         """What the latest run read and skipped, and why; runs the scan once if none has begun."""
@@ -172,9 +181,7 @@ class Table:
         if unknown:
             known = ", ".join(LazyScanConfig.__struct_fields__)
             raise InvalidRequestError(f"a scan has no option {unknown[0]!r}", "scan()", f"there are: {known}")
-        return Scan(
-            FileScan(self._snapshot, msgspec.structs.replace(base, **changes), self._sidecar, self._memory)
-        )
+        return Scan(self._source(msgspec.structs.replace(base, **changes)))
 
     def get_stats_for_files(self, paths: Sequence[str], stat_columns: Sequence[str]) -> pa.RecordBatch:
         """The statistics of these files, one row for each path: min, max and null count of these columns.
@@ -182,8 +189,7 @@ class Table:
         A path that is not live at this version has `live` false, and nulls. Paths are as `DeltaFile.path` has
         them, or the same below the table's address.
         """
-        scan = FileScan(self._snapshot, self._default_config(), self._sidecar, self._memory)
-        return look_up_stats(scan, paths, stat_columns)
+        return look_up_stats(self._source(self._default_config()).files(), paths, stat_columns)
 
     def history(self, limit: int | None = None) -> Iterator[CommitRecord]:
         """The commits up to this version that are still there, newest first."""
@@ -218,6 +224,9 @@ class Table:
 
     def __repr__(self) -> str:
         return f"lazydelta.Table({self.url!r}, version={self.version})"
+
+    def _source(self, config: LazyScanConfig) -> RowSource:
+        return RowSource(self._snapshot, config, self._sidecar, self._memory)
 
     def _default_config(self) -> LazyScanConfig:
         settings = self._settings

@@ -64,7 +64,7 @@ engine and user, separated by tabs.
 _APP_EXAMPLES = """\b
 Exit codes: 0 done (or the reader of the pipe had enough), 1 other error, 2 wrong
 request, 3 no table, 4 no such version, 5 damaged log, 6 unsupported table, 7 storage
-failed, 8 credentials refused, 130 interrupted.
+failed, 8 credentials refused, 9 damaged data file, 130 interrupted.
 """
 
 

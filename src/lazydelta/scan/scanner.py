@@ -49,11 +49,15 @@ class FileScan:
         config: LazyScanConfig,
         sidecar: SidecarAwareProvider | None = None,
         memory: TableMemory | None = None,
+        *,
+        is_hurried: bool = False,
     ) -> None:
+        """`is_hurried`: whoever pulls may stop after a few files, so little is read ahead."""
         self.snapshot = snapshot
         self.sidecar = sidecar
         self.memory = memory
         self.config = config.checked()
+        self._reads_little = is_hurried or config.limit is not None
         self.predicate = _bound(snapshot, self.config)
         self._tally: ScanTally | None = None
         self._io = IoCounters()
@@ -155,7 +159,7 @@ class FileScan:
         predicate = self.predicate
         if predicate is not None and predicate.partition_columns:
             wanted.append("partition_values")
-        is_limited = self.config.limit is not None
+        is_limited = self._reads_little
         return RowRequest(
             columns=tuple(dict.fromkeys(wanted)),
             stats_paths=() if predicate is None else tuple(column.path for column in predicate.stats_columns),
@@ -178,7 +182,7 @@ class FileScan:
             ),
             pruners=pruners_of(predicate),
             keep_rows=wanted.keep_rows,
-            is_limited=self.config.limit is not None,
+            is_limited=self._reads_little,
         )
 
     def _check_floor(self) -> None:

@@ -1,0 +1,1 @@
+"""A scan inside DuckDB, Polars, pyarrow datasets, pandas."""

@@ -1,0 +1,1 @@
+"""Files to rows: Parquet, deletion vectors, column mapping, prefetch; filter, limit, pages."""
