@@ -3,15 +3,15 @@
 Contract: the same files whichever source serves, none twice. A sidecar of an older checkpoint serves with the
 commits in between where that is less to read. A sidecar that turns out damaged half way, or that the store
 does not give any more, is left where it was: what went out before is masked, the rest comes from the
-checkpoint. A damaged checkpoint is left for an older one with the commits in between, as long as nothing of
-it went out.
+checkpoint; the same where those commits are cleaned up meanwhile. A damaged checkpoint is left for an older
+one with the commits in between, as long as nothing of it went out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 
 import msgspec
 import pyarrow as pa
@@ -44,6 +44,14 @@ class FloorChoice(msgspec.Struct, frozen=True, kw_only=True):
     fallbacks: tuple[Fallback, ...] = ()
 
 
+class SidecarLostError(Exception):
+    """The sidecar cannot be read to its end; what went out of it is masked."""
+
+    def __init__(self, fallback: Fallback) -> None:
+        super().__init__(fallback.text)
+        self.fallback = fallback
+
+
 class Floor:
     """The files at the checkpoint of one run. `start` lets a sidecar be read while the tail is walked."""
 
@@ -72,10 +80,11 @@ class Floor:
         replay.tally.fallbacks.extend(choice.fallbacks)
         if reader is not None:
             try:
-                yield from _rows_between(replay, choice.commits, mask)
+                with commits_may_go(replay, reader.source):
+                    yield from _rows_between(replay, choice.commits, mask)
                 yield from _sidecar_rows(replay, reader, mask)
                 return  # noqa: TRY300 - an else would read as if the damage were the rule
-            except _SidecarLostError as lost:
+            except SidecarLostError as lost:
                 replay.tally.fallbacks.append(lost.fallback)
                 replay.tally.source_reason = "the sidecar could not be read to its end"
         replay.tally.source = f"checkpoint {replay.segment.floor}"
@@ -129,6 +138,23 @@ def sidecar_lost(root: str, source: MetadataSource, loss: LazyDeltaError) -> Fal
     kind = kind_of_loss(loss)
     state = "damaged" if kind is FallbackKind.SIDECAR_DAMAGED else "out of reach"
     return fell_back(root, kind, f"the sidecar of checkpoint {source.version} is {state} ({loss.what})")
+
+
+@contextmanager
+def commits_may_go(replay: Replay, source: MetadataSource) -> Iterator[None]:
+    """Around a walk of the commits between an older sidecar and the checkpoint, which needs none of them.
+
+    Log cleanup may take them at any time. What went out of them is in the mask by then.
+    """
+    try:
+        yield
+    except (CorruptLogError, StorageError) as loss:
+        if replay.memory is not None:
+            replay.memory.distrust_sidecars()
+        told = f"the sidecar of checkpoint {source.version} lacks a commit after it ({loss.what})"
+        raise SidecarLostError(
+            fell_back(replay.storage.root, FallbackKind.SIDECAR_OUT_OF_REACH, told)
+        ) from loss
 
 
 def mask_handed_out(reader: SidecarReader | OrderedRows, mask: RemoveSet, loss: LazyDeltaError) -> None:
@@ -199,14 +225,6 @@ def _reader(replay: Replay, source: MetadataSource) -> SidecarReader:
     return SidecarReader(replay.storage, source, replay.sidecar_rows, reading=reading, memory=memory)
 
 
-class _SidecarLostError(Exception):
-    """The sidecar cannot be read to its end; what went out of it is masked."""
-
-    def __init__(self, fallback: Fallback) -> None:
-        super().__init__(fallback.text)
-        self.fallback = fallback
-
-
 def _sidecar_rows(replay: Replay, reader: SidecarReader, mask: RemoveSet) -> Batches:
     tally, source = replay.tally, reader.source
     tally.source = f"sidecar {source.version} ({source.tier.value})"
@@ -219,7 +237,7 @@ def _sidecar_rows(replay: Replay, reader: SidecarReader, mask: RemoveSet) -> Bat
         finally:
             if replay.memory is not None:
                 replay.memory.distrust_sidecars()
-        raise _SidecarLostError(sidecar_lost(replay.storage.root, source, loss)) from loss
+        raise SidecarLostError(sidecar_lost(replay.storage.root, source, loss)) from loss
     finally:
         tally.parts_read = len(reader.parts_opened)
 

@@ -22,12 +22,20 @@ from lazydelta.log.file_rows import FILE_COLUMNS, RAW_PATH, Batches, deletion_ve
 from lazydelta.log.segment import LogFile
 from lazydelta.log.snapshot import Snapshot
 from lazydelta.scan.config import ScanOrder
-from lazydelta.scan.floor import Floor, FloorChoice, choose_floor, mask_handed_out, sidecar_lost
+from lazydelta.scan.floor import (
+    Floor,
+    FloorChoice,
+    SidecarLostError,
+    choose_floor,
+    commits_may_go,
+    mask_handed_out,
+    sidecar_lost,
+)
 from lazydelta.scan.keys import FileKeys
 from lazydelta.scan.remove_set import RemoveSet
 from lazydelta.scan.replay import note_trip
 from lazydelta.scan.run import Replay
-from lazydelta.scan.tail import possible, walk_tail
+from lazydelta.scan.tail import TailWalk, possible, walk_tail
 from lazydelta.scan.tail_memory import walk_known_tail
 from lazydelta.sidecar.format.damage import DamagedSidecarError
 from lazydelta.sidecar.order.external_sort import ExternalSorter
@@ -84,8 +92,12 @@ def ordered_files(replay: Replay, snapshot: Snapshot, columns: Sequence[str]) ->
         seen = stack.enter_context(closing(RemoveSet(replay.config.remove_set_memory_limit)))
         tail = stack.enter_context(plan.sorter())
         parts = None if plan.obstacle is not None else stack.enter_context(closing(_parts(plan, seen)))
-        with _begun(parts):
-            _sort_tail(plan, tail, seen)
+        try:
+            with _begun(parts):
+                _sort_tail(plan, tail, seen)
+        except SidecarLostError as lost:
+            replay.tally.fallbacks.append(lost.fallback)
+            plan, parts = msgspec.structs.replace(plan, replay=_without_sidecar(plan.replay)), None
         in_order = stack.enter_context(closing(tail.sorted_batches(limits.BATCH_ROWS)))
         yield from _merged(plan, plan.as_source(in_order), parts, seen)
 
@@ -158,12 +170,23 @@ def _sort_tail(plan: _Plan, sorter: ExternalSorter, seen: RemoveSet) -> None:
     replay = plan.replay
     is_known = replay.tail_memory is not None
     tail = walk_known_tail(replay, seen) if is_known else walk_tail(replay, replay.tail, seen, may_trip=False)
-    for walk in (tail, walk_tail(replay, plan.commits_between, seen, may_trip=False)):
-        with closing(walk):
-            for rows in walk:
-                sorter.add(_shaped(plan, rows))
+    _sort_walk(plan, sorter, tail)
+    if plan.commits_between:
+        assert plan.choice.source is not None
+        with commits_may_go(replay, plan.choice.source):
+            _sort_walk(plan, sorter, walk_tail(replay, plan.commits_between, seen, may_trip=False))
     if replay.tripwire.tripped is not None:
         note_trip(replay)
+
+
+def _sort_walk(plan: _Plan, sorter: ExternalSorter, walk: TailWalk) -> None:
+    with closing(walk):
+        for rows in walk:
+            sorter.add(_shaped(plan, rows))
+
+
+def _without_sidecar(replay: Replay) -> Replay:
+    return msgspec.structs.replace(replay, sidecar=None)
 
 
 @contextmanager
@@ -197,7 +220,7 @@ def _merged(plan: _Plan, tail: SortedStream, parts: OrderedRows | None, mask: Re
             replay.tally.fallbacks.append(sidecar_lost(replay.storage.root, parts.source, loss))
         for source in parts.sources:
             merge.remove(source)
-        replay = msgspec.structs.replace(replay, sidecar=None)
+        replay = _without_sidecar(replay)
     with closing(_sorted_floor(plan, replay, mask)) as floor:
         if replay.segment.checkpoint is not None:
             merge.add(plan.as_source(floor))

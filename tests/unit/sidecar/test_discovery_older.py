@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 import lazydelta as ld
+from lazydelta.settings import Settings
 from lazydelta.sidecar.format.config import SidecarConfig
 from lazydelta.upkeep.build import build_sidecar
 from tests.support.actions import remove
+from tests.support.reading import keys
 from tests.support.sidecar_damage import edit_manifest, lazy_folder, numbered_file, numbered_files, storage_of
 from tests.support.sidecar_states import (
     CHECKPOINT,
@@ -147,3 +149,27 @@ def test_deletion_vectors_in_between_are_followed(tmp_path: Path) -> None:
     table.with_hint(hint)
     report = scanned(table)
     assert report.source == f"sidecar {CHECKPOINT} (manifest)"
+
+
+@pytest.mark.parametrize("gone", [2, 3, 4])
+@pytest.mark.parametrize("order", [None, "asc", "desc"])
+@pytest.mark.parametrize("cache_bytes", [0, 64 << 20])
+def test_commits_in_between_may_be_cleaned_up_after_they_were_listed(
+    tmp_path: Path, gone: int, order: str | None, cache_bytes: int
+) -> None:
+    """The checkpoint holds what they say: cleaning the log below it must not end a scan."""
+    table = table_with_older_sidecar(tmp_path)
+    opened = ld.open(str(tmp_path), settings=Settings(cache_bytes=cache_bytes))
+    before = opened.scan(order=order)  # of the older sidecar, which is remembered
+    listed = keys(before.files())
+    assert before.explain().source == "sidecar 1 (manifest)"
+    table.delete_commit(gone)
+    again = opened.scan(order=order)
+    found = keys(again.files())
+    assert len(found) == len(set(found))
+    assert set(found) == table.live()
+    assert order is None or found == listed
+    report = again.explain()
+    assert report.source == "checkpoint 4"
+    assert "the sidecar of checkpoint 1 lacks a commit after it" in report.fallbacks[0]
+    ld.cache.clear()
