@@ -4,14 +4,16 @@ Why: the newest commits hold what most queries ask for, and a store answers ten 
 Contract: `slices` yields every slice of a commit before the next older commit; at most
 `parallelism` commits and `COMMIT_AHEAD_BYTES_MAX` bytes are fetched ahead; a commit that the consumer
 never pulls is not read, apart from those already under way. Bytes read to find the table's state are kept
-up to `TAIL_BYTES_KEPT_MAX`, so that the scan after it reads nothing twice.
+up to `TAIL_BYTES_KEPT_MAX`, so that the scan after it reads nothing twice. Small commits that are there
+already may be joined into one slice, no larger than a slice of a large one: nobody waits for the others, and
+whoever decides does it once for all of them.
 """
 
 from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
 import msgspec
@@ -44,12 +46,18 @@ _OTHER_FIELDS = {
 }
 # How many further commits to fetch at once, asked anew each time none is under way. None: keep the pipe full.
 Demand = Callable[[], int | None]
+_UnderWay = tuple[LogFile, Future[bytes] | None]  # None: its bytes are kept, or come as a stream
 
 
 class CommitSlice(msgspec.Struct, frozen=True, kw_only=True):
-    """Some consecutive lines of one commit (or of one compacted range of commits)."""
+    """Some consecutive lines of one commit (or of one compacted range of commits), or several whole commits.
+
+    Of those, newer ones stand before older ones and each one's adds before its removes, so that the first
+    line of a key decides, as in a compacted range.
+    """
 
     version: int
+    oldest: int  # of a range
     is_compacted: bool
     is_first: bool
     is_last: bool
@@ -58,6 +66,7 @@ class CommitSlice(msgspec.Struct, frozen=True, kw_only=True):
     add_lines: list[int]  # which line of the slice each came from
     remove_lines: list[int]
     others: Counter[str]  # actions that are neither, by their name in the log
+    joined: tuple[CommitSlice, ...] = ()  # the whole commits, where there are several
 
 
 class CommitState(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,15 +107,21 @@ class ReverseCommitReader:
         return kept
 
     def slices(
-        self, files: Iterable[LogFile], *, demand: Demand = lambda: None, keep: bool = False
+        self,
+        files: Iterable[LogFile],
+        *,
+        demand: Demand = lambda: None,
+        keep: bool = False,
+        joins: bool = False,
     ) -> Iterator[CommitSlice]:
-        """The adds and removes of these files, in the order given."""
-        for file, chunks in self._fetched(files, demand, keep=keep):
-            yield from _slices_of(file, decoded_lines(chunks, ACTION_DECODER, self._where(file)))
+        """The adds and removes of these files, in the order given; with `joins`, of small ones together."""
+        for group in self._fetched(files, demand, keep=keep, joins=joins):
+            parts = (part for file, chunks in group for part in self._slices_of(file, chunks))
+            yield from _joined(parts) if len(group) > 1 else parts
 
     def states(self, files: Iterable[LogFile]) -> Iterator[CommitState]:
         """What these commits say about the table itself, in the order given; their bytes are kept."""
-        for file, chunks in self._fetched(files, lambda: None, keep=True):
+        for ((file, chunks),) in self._fetched(files, lambda: None, keep=True):
             yield _state_of(file, decoded_lines(chunks, STATE_DECODER, self._where(file)))
 
     def lines(self, files: Iterable[LogFile]) -> Iterator[tuple[int, list[ActionLine], Counter[str]]]:
@@ -114,7 +129,7 @@ class ReverseCommitReader:
 
         The names of those that are neither add nor remove come with their numbers.
         """
-        for file, chunks in self._fetched(files, lambda: None, keep=False):
+        for ((file, chunks),) in self._fetched(files, lambda: None, keep=False):
             for text, lines in decoded_lines(chunks, ACTION_DECODER, self._where(file)):
                 yield file.version, lines, _other_actions(text, lines)
 
@@ -125,10 +140,11 @@ class ReverseCommitReader:
         return self._pool.submit(task, *arguments)
 
     def _fetched(
-        self, files: Iterable[LogFile], demand: Demand, *, keep: bool
-    ) -> Iterator[tuple[LogFile, Iterable[bytes]]]:
+        self, files: Iterable[LogFile], demand: Demand, *, keep: bool, joins: bool = False
+    ) -> Iterator[list[tuple[LogFile, Iterable[bytes]]]]:
+        """The bytes of these files, one by one, or with `joins` in groups of small ones that are there."""
         waiting = deque(files)
-        ahead: deque[tuple[LogFile, Future[bytes] | None]] = deque()
+        ahead: deque[_UnderWay] = deque()
         ahead_bytes = 0
         burst: int | None = None
         try:
@@ -143,13 +159,32 @@ class ReverseCommitReader:
                     file = waiting.popleft()
                     ahead.append((file, self._start(file)))
                     ahead_bytes += size
-                file, future = ahead.popleft()
-                yield file, self._chunks(file, future, keep=keep)
-                ahead_bytes -= file.info.size_bytes
+                group = self._next_group(ahead) if joins else [ahead.popleft()]
+                yield [(file, self._chunks(file, future, keep=keep)) for file, future in group]
+                ahead_bytes -= sum(file.info.size_bytes for file, _ in group)
         finally:
             for _, future in ahead:
                 if future is not None:
                     future.cancel()
+
+    def _next_group(self, ahead: deque[_UnderWay]) -> list[_UnderWay]:
+        """The next one, when it is there, with those after it that are there and fit into one slice."""
+        group = [ahead.popleft()]
+        if group[0][1] is not None:
+            wait([group[0][1]])
+        room = limits.COMMIT_CHUNK_BYTES - self._bytes_to_join(*group[0])
+        while ahead and (size := self._bytes_to_join(*ahead[0])) <= room:
+            group.append(ahead.popleft())
+            room -= size
+        return group
+
+    def _bytes_to_join(self, file: LogFile, future: Future[bytes] | None) -> int:
+        """The size of a commit that is there; of anything else more than has room in a group."""
+        body = self._kept.get(file.name)
+        if body is None and future is not None and future.done() and future.exception() is None:
+            body = future.result()
+        is_commit = file.parsed.kind is LogFileKind.COMMIT
+        return len(body) if body is not None and is_commit else limits.COMMIT_CHUNK_BYTES + 1
 
     def _start(self, file: LogFile) -> Future[bytes] | None:
         """Begin to fetch a commit, unless its bytes are kept or it is too large to hold whole."""
@@ -191,6 +226,9 @@ class ReverseCommitReader:
             raise self._vanished(file) from gone
         if have < file.info.size_bytes:
             raise past_end(self._where(file))
+
+    def _slices_of(self, file: LogFile, chunks: Iterable[bytes]) -> Iterator[CommitSlice]:
+        return _slices_of(file, decoded_lines(chunks, ACTION_DECODER, self._where(file)))
 
     def _vanished(self, file: LogFile) -> CorruptLogError:
         return CorruptLogError(
@@ -248,6 +286,7 @@ def _slices_of(file: LogFile, slices: Iterator[tuple[bytes, list[ActionLine]]]) 
         removes = [(n, line.remove) for n, line in enumerate(lines) if line.remove is not None]
         yield CommitSlice(
             version=file.parsed.until or file.version,
+            oldest=file.version,
             is_compacted=file.parsed.kind is LogFileKind.COMPACTED,
             is_first=is_first,
             is_last=following is None,
@@ -258,6 +297,44 @@ def _slices_of(file: LogFile, slices: Iterator[tuple[bytes, list[ActionLine]]]) 
             others=_other_actions(text, lines) if len(adds) + len(removes) < len(lines) else Counter(),
         )
         current, is_first = following, False
+
+
+def _joined(parts: Iterator[CommitSlice]) -> Iterator[CommitSlice]:
+    """Whole commits, newest first, as one slice; what is newer than damage goes out before its error."""
+    whole: list[CommitSlice] = []
+    damage: CorruptLogError | None = None
+    try:
+        whole.extend(parts)
+    except CorruptLogError as error:
+        damage = error
+    if whole:
+        yield _as_one(whole)
+    if damage is not None:
+        raise damage
+
+
+def _as_one(commits: Sequence[CommitSlice]) -> CommitSlice:
+    add_lines: list[int] = []
+    remove_lines: list[int] = []
+    line = 0
+    for commit in commits:
+        add_lines.extend(range(line, line + len(commit.adds)))
+        line += len(commit.adds)
+        remove_lines.extend(range(line, line + len(commit.removes)))
+        line += len(commit.removes)
+    return CommitSlice(
+        version=commits[0].version,
+        oldest=commits[-1].oldest,
+        is_compacted=True,
+        is_first=True,
+        is_last=True,
+        adds=[add for commit in commits for add in commit.adds],
+        removes=[remove for commit in commits for remove in commit.removes],
+        add_lines=add_lines,
+        remove_lines=remove_lines,
+        others=sum((commit.others for commit in commits), Counter()),
+        joined=tuple(commits),
+    )
 
 
 def _other_actions(text: bytes, lines: Sequence[ActionLine]) -> Counter[str]:

@@ -145,7 +145,8 @@ def _span_slices(
         if pending == commits[0].version and not is_begun:
             replay.tally.delta_files.discard(span.name)
         rest = [file for file in commits if file.version <= pending]
-        yield from _continued(commit_slices(replay, rest), is_begun=is_begun)
+        slices = commit_slices(replay, rest, joins=not is_begun)
+        yield from _continued(slices, is_begun=is_begun)
         return
     replay.tally.commits_by_delta.update(file.version for file in commits)
 
@@ -177,6 +178,7 @@ class _Columns:
         is_add, is_remove = (_is_action(rows, action) for action in ("add", "remove"))
         return TailSlice(
             version=piece.step.high,
+            oldest=piece.step.low,
             is_compacted=piece.step.low < piece.step.high,
             is_first=piece.step.is_first,
             is_last=piece.step.is_last,

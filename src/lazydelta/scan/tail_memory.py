@@ -107,8 +107,8 @@ class _TailRecord:
         rows = KnownRows(rows=live, stats_paths=self._stats_paths(live))
         self._add(self._pending, Decided((rows,), (part.add_keys, part.remove_keys), part.others, shadowed))
         self._is_new = True
-        if part.is_last and not part.is_compacted:
-            self._settle_at(part.version - 1)
+        if part.is_last:
+            self._settle_at(part.oldest - 1)
 
     def known(self, state: TailState, seen: RemoveSet) -> tuple[KnownRows, ...]:
         """A settled state comes next; its rows that newer commits have not touched."""

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lazydelta.errors import CorruptLogError
+from lazydelta.errors import CorruptLogError, LazyDeltaError
 from lazydelta.log.commits import CommitSlice, Demand
 from lazydelta.log.file_rows import FILE_COLUMNS, RAW_PATH, deletion_vectors, rows_from_adds, vector_structs
 from lazydelta.log.segment import LogFile
@@ -33,6 +33,7 @@ class TailSlice(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Some consecutive actions of one version, or of a range of versions that ends at it."""
 
     version: int
+    oldest: int  # of the range
     is_compacted: bool  # a range: of the actions for a key the one with the lowest line decides
     is_first: bool  # of its version or range
     is_last: bool
@@ -60,13 +61,22 @@ class TailSlice(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 def commit_slices(
-    replay: Replay, files: Sequence[LogFile], *, demand: Demand = lambda: None, keep: bool = False
+    replay: Replay,
+    files: Sequence[LogFile],
+    *,
+    demand: Demand = lambda: None,
+    keep: bool = False,
+    joins: bool = True,
 ) -> Iterator[TailSlice]:
-    """The slices of these files of the log, in the order given; `keep` holds their bytes for another time."""
+    """The slices of these files of the log, in the order given; `keep` holds their bytes for another time.
+
+    Small commits come together, unless each must be watched or a limit may end the scan between two.
+    """
     columns = slice_columns(replay)
-    for part in replay.commits.slices(files, demand=demand, keep=keep):
-        replay.tally.commits.add(part.version)
-        yield slice_of(part, columns, replay.storage.root)
+    joins = joins and replay.config.limit is None and not replay.config.strict
+    for part in replay.commits.slices(files, demand=demand, keep=keep, joins=joins):
+        replay.tally.commits.update(commit.version for commit in part.joined or (part,))
+        yield from _at_once_or_singly(part, columns, replay.storage.root)
 
 
 def slice_columns(replay: Replay) -> tuple[str, ...]:
@@ -89,6 +99,7 @@ def slice_of(part: CommitSlice, columns: Sequence[str], root: str) -> TailSlice:
         ) from damage
     return TailSlice(
         version=part.version,
+        oldest=part.oldest,
         is_compacted=part.is_compacted,
         is_first=part.is_first,
         is_last=part.is_last,
@@ -98,6 +109,20 @@ def slice_of(part: CommitSlice, columns: Sequence[str], root: str) -> TailSlice:
         remove_lines=np.array(part.remove_lines, np.int64),
         others=part.others,
     )
+
+
+def _at_once_or_singly(part: CommitSlice, columns: Sequence[str], root: str) -> Iterator[TailSlice]:
+    """Joined commits as one slice; where one has damage, what is newer goes out before it is met."""
+    try:
+        whole = slice_of(part, columns, root)
+        _ = whole.add_keys, whole.remove_keys
+    except LazyDeltaError:
+        if not part.joined:
+            raise
+        for commit in part.joined:
+            yield slice_of(commit, columns, root)
+    else:
+        yield whole
 
 
 def _rows_from_removes(removes: Sequence[Remove], root: str) -> pa.RecordBatch:

@@ -152,9 +152,14 @@ class _WatchedCommits(ReverseCommitReader):
         self._touched = touched
 
     def slices(
-        self, files: Iterable[LogFile], *, demand: Demand = lambda: None, keep: bool = False
+        self,
+        files: Iterable[LogFile],
+        *,
+        demand: Demand = lambda: None,
+        keep: bool = False,
+        joins: bool = False,
     ) -> Iterator[CommitSlice]:
-        for part in super().slices(files, demand=demand, keep=keep):
+        for part in super().slices(files, demand=demand, keep=keep, joins=joins):
             self._touched.watch(part)
             yield part
 

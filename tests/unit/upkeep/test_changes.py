@@ -43,6 +43,7 @@ def touched_order(kind: str, *, is_partition: bool = True) -> TouchedOrder:
 def slice_of(adds: list[Add], removes: list[Remove]) -> CommitSlice:
     return CommitSlice(
         version=1,
+        oldest=1,
         is_compacted=False,
         is_first=True,
         is_last=True,
