@@ -1,7 +1,8 @@
 """A stream that is killed again and again, Java included: afterwards every row is there, and there once.
 
-Nothing in the product knows of these tests: a kill is aimed by what appears on disk, and what it left is
-looked at afterwards: a step which was missed is tried again, and a failure if it is never hit.
+Nothing in the product knows of these tests: a kill is aimed by what appears on disk, the process waits for it
+before the next step (`tests.support.held_stream`), and what it left is looked at afterwards. Kills at random
+moments meet a process that does not wait.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import msgspec
 import pytest
 from deltalake import DeltaTable
 
@@ -23,69 +23,18 @@ from lazydelta.sidecar.format.config import SidecarConfig
 from lazydelta.storage import open_storage
 from lazydelta.upkeep.verify import verify_sidecar
 from tests.support.stream_process import StreamProcess
+from tests.support.stream_steps import STEPS, Left, Step
 from tests.support.stream_world import Sight, StreamWorld, batches_in
 from tests.support.telemetry_rows import TelemetryFiles
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 FILES_PER_RUN = 4  # enough for a checkpoint and its sidecar
-ATTEMPTS_MAX = 6  # a step of a few milliseconds may be over before the kill arrives
 RANDOM_KILLS = 4
 CHECKPOINT_EVERY = 2  # commits
 CONTINUOUS = (
     *("--stream", "continuous", "--trigger-interval", "200 milliseconds"),
     *("--option", "maxFilesPerTrigger=1"),
-)
-
-
-class Left(msgspec.Struct, frozen=True, kw_only=True):
-    """What a kill left behind."""
-
-    now: Sight
-    in_rejects: Counter[int]
-    in_target: Counter[int]
-    unfinished_sidecars: set[int]
-
-
-class Step(msgspec.Struct, frozen=True):
-    """Where to kill: once it `is_reached` (before, now); what is left must show that it was hit."""
-
-    name: str
-    is_reached: Callable[[Sight, Sight], bool]
-    is_hit: Callable[[Left], bool]
-
-
-STEPS = (
-    Step(
-        "the batch is noted, nothing is written",
-        lambda before, now: now.begun > max(before.begun, 0),
-        lambda left: left.now.begun not in left.in_rejects + left.in_target,
-    ),
-    Step(
-        "the rejects are committed, the rows are not",
-        lambda before, now: now.rejects_version > before.rejects_version,
-        lambda left: left.now.begun in left.in_rejects and left.now.begun not in left.in_target,
-    ),
-    Step(
-        "the rows are committed, the batch is not noted as done",
-        lambda before, now: now.target_version > max(before.target_version, 0),
-        lambda left: left.now.begun in left.in_target and left.now.begun > left.now.done,
-    ),
-    Step(
-        "a checkpoint is being written",
-        lambda before, now: now.checkpoint_files > before.checkpoint_files,
-        lambda left: left.now.begun > left.now.done,
-    ),
-    Step(
-        "a part of the sidecar is written, its manifest is not",
-        lambda before, now: now.sidecar_parts > before.sidecar_parts,
-        lambda left: bool(left.unfinished_sidecars),
-    ),
-    Step(
-        "the sidecar is written, the batch is not noted as done",
-        lambda before, now: now.manifests > before.manifests,
-        lambda left: left.now.begun > left.now.done,
-    ),
 )
 
 
@@ -98,7 +47,7 @@ def world(tmp_path: Path) -> StreamWorld:
 def started(world: StreamWorld, tmp_path: Path) -> Iterator[Callable[..., StreamProcess]]:
     running: list[StreamProcess] = []
 
-    def start(*more: str) -> StreamProcess:
+    def start(*more: str, hold_at: Step | None = None) -> StreamProcess:
         arguments = [
             *(str(world.source), str(world.target)),
             *("--event-time", "timestamp", "--format", "json", "--json"),
@@ -106,7 +55,8 @@ def started(world: StreamWorld, tmp_path: Path) -> Iterator[Callable[..., Stream
             *("--property", f"delta.checkpointInterval={CHECKPOINT_EVERY}"),
             *more,
         ]
-        process = StreamProcess(arguments, log=tmp_path / f"run-{len(running):02}.log")
+        held = None if hold_at is None else (str(tmp_path), str(STEPS.index(hold_at)))
+        process = StreamProcess(arguments, log=tmp_path / f"run-{len(running):02}.log", held=held)
         running.append(process)
         return process
 
@@ -116,19 +66,20 @@ def started(world: StreamWorld, tmp_path: Path) -> Iterator[Callable[..., Stream
             process.kill()
 
 
-@pytest.mark.timeout(1800)  # eleven starts or more of Java, on a machine that may be busy
+@pytest.mark.timeout(1800)  # eleven starts of Java, on a machine that may be busy
 def test_killed_at_every_step_and_at_random_every_row_is_there_once(
     world: StreamWorld, started: Callable[..., StreamProcess]
 ) -> None:
     telemetry = TelemetryFiles(world.source)
 
-    def run() -> StreamProcess:
+    def run(hold_at: Step | None = None) -> StreamProcess:
         while telemetry.count < world.look().begun + 1 + FILES_PER_RUN:
             telemetry.add(rows=20, bad=3)
-        return started(*CONTINUOUS)
+        return started(*CONTINUOUS, hold_at=hold_at)
 
     for step in STEPS:
-        assert any(_kill_at(step, world, run()) for _ in range(ATTEMPTS_MAX)), step.name
+        before = world.look()
+        _kill_at(step, before, world, run(step))
     delays = random.Random(5)
     for _ in range(RANDOM_KILLS):
         process = run()
@@ -143,10 +94,9 @@ def test_killed_at_every_step_and_at_random_every_row_is_there_once(
     _assert_sidecar_is_right(world)
 
 
-def _kill_at(step: Step, world: StreamWorld, process: StreamProcess) -> bool:
-    before = world.look()
+def _kill_at(step: Step, before: Sight, world: StreamWorld, process: StreamProcess) -> None:
     is_reached = process.wait_for(lambda: step.is_reached(before, world.look()))
-    assert process.is_running(), f"{step.name}\n{process.output()}"
+    assert is_reached and process.is_running(), f"{step.name}\n{process.output()}"
     process.kill()
     left = Left(
         now=world.look(),
@@ -154,7 +104,7 @@ def _kill_at(step: Step, world: StreamWorld, process: StreamProcess) -> bool:
         in_target=batches_in(world.target),
         unfinished_sidecars=world.unfinished_sidecars(),
     )
-    return is_reached and step.is_hit(left)
+    assert step.is_hit(left), f"{step.name}\n{left}\n{process.output()}"
 
 
 def _assert_every_row_once(world: StreamWorld, telemetry: TelemetryFiles) -> None:

@@ -1,6 +1,7 @@
 """`lazydelta ingest --stream` as a process of its own that a test can kill, Java included.
 
-Contract: `StreamProcess(...)` starts it in a process group of its own; `kill()` is SIGKILL to the whole
+Contract: `StreamProcess(...)` starts it in a process group of its own, with `held` by way of
+`tests.support.held_stream`, which those are the first arguments of; `kill()` is SIGKILL to the whole
 group. `wait_for(condition)` polls tightly until the condition holds or the process ends. What it told on
 stdout and stderr is in `output()`.
 """
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from tests.support.spark import cache_folder
 
-COMMAND = [sys.executable, "-m", "lazydelta.cli", "ingest"]
+ROOT = Path(__file__).resolve().parents[2]
 POLL_SECONDS = 0.001
 START_SECONDS_MAX = 120.0
 _FAST = {
@@ -34,14 +35,21 @@ class StreamProcess:
     """One run of the command."""
 
     def __init__(
-        self, arguments: Sequence[str], *, log: Path, spark: Mapping[str, str] | None = None
+        self,
+        arguments: Sequence[str],
+        *,
+        log: Path,
+        spark: Mapping[str, str] | None = None,
+        held: Sequence[str] | None = None,
     ) -> None:
         settings = _FAST | dict(spark or {})
         flags = [flag for key, value in settings.items() for flag in ("--spark-conf", f"{key}={value}")]
+        program = ["lazydelta.cli"] if held is None else ["tests.support.held_stream", *held]
         self.log = log
         self._file = log.open("wb")
         self._process = subprocess.Popen(
-            [*COMMAND, *arguments, *flags],
+            [sys.executable, "-m", *program, "ingest", *arguments, *flags],
+            cwd=ROOT,
             stdout=self._file,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
