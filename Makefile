@@ -4,6 +4,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 CACHE := $(CURDIR)/.cache
+# Processes that run tests side by side; `make WORKERS=0 test` runs all in one.
+WORKERS ?= 2
+PYTEST := $(BIN)/pytest --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export LAZYDELTA_CACHE := $(CACHE)
 
@@ -32,10 +35,10 @@ lint: venv ## Format check, lint, types, import contract.
 	$(BIN)/lint-imports
 
 unit: venv ## The fast tests: no Spark, no servers.
-	$(BIN)/pytest tests/unit tests/property tests/test_tidy.py
+	$(PYTEST) tests/unit tests/property tests/test_tidy.py
 
 test: java lint ## Everything: lint, types, imports, all tests with their real servers.
-	$(BIN)/pytest
+	$(PYTEST)
 
 docs-reference: venv ## Write the generated pages of docs/reference anew.
 	$(BIN)/python docs/generate_reference.py

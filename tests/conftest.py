@@ -7,6 +7,7 @@ import signal
 os.environ.setdefault("DELTA_CACHE_BYTES", "0")
 
 pytest_plugins = [
+    "tests.support.workers",
     "tests.support.hypothesis_profile",
     "tests.support.servers",
     "tests.support.spark",
