@@ -75,9 +75,16 @@ def test_readers_see_whole_versions_and_none_older_than_when_they_asked(tmp_path
     threads = [threading.Thread(target=read, args=(who,)) for who in range(READERS)]
     for thread in threads:
         thread.start()
-    until = time.monotonic() + 12
+    began = time.monotonic()
     number = 1
-    while (number < 45 or min(reads) < 10) and time.monotonic() < until and not troubles:
+
+    def is_enough() -> bool:
+        """Much on a quiet machine, and on a busy one what is asserted below, however long it takes."""
+        if time.monotonic() < began + 12:
+            return number >= 45 and min(reads) >= 10
+        return number > 15 and min(reads) >= 5
+
+    while not is_enough() and not troubles:
         lake.step(number)
         number += 1
     is_over.set()

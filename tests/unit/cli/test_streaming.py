@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -115,16 +114,15 @@ def test_ctrl_c_ends_the_wait_for_a_store_that_stalls() -> None:
             "region": "us-east-1",
             "access_key_id": "x",
             "secret_access_key": "y",
+            "delta.request.timeout_seconds": "800",  # a quarter of it without a byte ends an attempt
         }
         given = [f"--storage-option={key}={value}" for key, value in options.items()]
         with started("files", "s3://bucket/table", *given) as process:
             connection, _ = silent.accept()
             with connection:
                 assert connection.recv(1)  # a request is under way and will never be answered
-                began = time.monotonic()
                 process.send_signal(signal.SIGINT)
-                out, err = process.communicate(timeout=60)
-                assert time.monotonic() - began < 5
+                out, err = process.communicate(timeout=100)
     assert (process.returncode, out, err) == (130, b"", b"")
 
 
