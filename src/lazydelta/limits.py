@@ -55,6 +55,14 @@ MANIFEST_ROW_GROUPS_MAX = 2048  # with more, the manifest lists only parts
 BINDING_HEAD_BYTES = 64 * KIB  # of a commit, hashed to recognise it
 BINDING_HEADS_MAX = 16  # files of a checkpoint whose heads are hashed, too
 
+# --- rows --------------------------------------------------------------------
+DELETION_VECTOR_BYTES_MAX = 256 * MIB  # a larger one is taken for damage
+DELETION_VECTORS_KEPT_BYTES = 16 * MIB  # of a scan's deletion vectors, packed, between segments
+PREFETCH_SEGMENTS = 2  # row groups read ahead of the consumer, unless it says how many
+PREFETCH_ADAPTIVE_MAX = 8  # as many where the consumer has to wait
+PREFETCH_SEGMENTS_MAX = 64  # as many as a caller may ask for
+PREFETCH_BYTES_MAX = 64 * MIB  # of rows decoded and not yet consumed
+
 # --- cache -------------------------------------------------------------------
 CACHE_BYTES = 64 * MIB  # kept by a process over all tables
 
@@ -73,3 +81,4 @@ STREAM_STOP_SECONDS = 120.0  # that a stream asked to stop waits for the batch u
 assert SIDECAR_ROW_GROUPS_MIN <= SIDECAR_ROW_GROUPS_MAX <= MANIFEST_ROW_GROUPS_MAX
 assert COMMIT_CHUNK_BYTES <= COMMIT_WHOLE_BYTES_MAX <= TAIL_BYTES_KEPT_MAX
 assert PARQUET_FOOTER_GUESS_BYTES <= READ_BLOCK_BYTES <= PRELOAD_BYTES_MAX
+assert PREFETCH_SEGMENTS <= PREFETCH_ADAPTIVE_MAX <= PREFETCH_SEGMENTS_MAX
