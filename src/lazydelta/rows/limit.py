@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 from lazydelta.log.file_rows import Batches
 
 
 def limited(batches: Batches, limit: int | None) -> Batches:
-    """The first `limit` rows; closes what is below as soon as they are there."""
-    if limit is None:
-        yield from batches
-        return
+    """The first `limit` rows. What is below is closed before the last of them goes out."""
     missing = limit
-    while missing > 0 and (rows := next(batches, None)) is not None:
-        yield rows.slice(0, missing)
-        missing -= rows.num_rows
-    batches.close()
+    with closing(batches):
+        while missing is None or missing > 0:
+            rows = next(batches, None)
+            if rows is None:
+                return
+            if missing is not None:
+                rows = rows.slice(0, missing)
+                missing -= rows.num_rows
+                if missing == 0:
+                    batches.close()
+            yield rows
