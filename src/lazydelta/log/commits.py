@@ -19,7 +19,7 @@ from typing import TypeVar
 import msgspec
 
 from lazydelta import limits
-from lazydelta.errors import CorruptLogError
+from lazydelta.errors import CorruptLogError, LazyDeltaError
 from lazydelta.log.lines import (
     ACTION_DECODER,
     STATE_DECODER,
@@ -31,7 +31,7 @@ from lazydelta.log.lines import (
 from lazydelta.log.segment import LogFile, LogSegment
 from lazydelta.protocol.actions import ActionLine, Add, CommitInfo, Metadata, Protocol, Remove
 from lazydelta.protocol.names import LogFileKind
-from lazydelta.storage import ObjectNotFoundError, Storage, past_end
+from lazydelta.storage import ObjectNotFoundError, Storage, is_quick, past_end
 
 Result = TypeVar("Result")
 _OTHER_FIELDS = {
@@ -151,14 +151,17 @@ class ReverseCommitReader:
             while waiting or ahead:
                 if not ahead:
                     burst = demand()
-                slots = self._parallelism if burst is None else 0 if ahead else max(burst, 1)
-                while waiting and len(ahead) < min(slots, self._parallelism):
-                    size = waiting[0].info.size_bytes
-                    if ahead and ahead_bytes + size > limits.COMMIT_AHEAD_BYTES_MAX:
-                        break
-                    file = waiting.popleft()
-                    ahead.append((file, self._start(file)))
-                    ahead_bytes += size
+                # What is read here and now is read some at a time, as far as nobody waits for it.
+                is_bursty = burst is not None or self._is_quick
+                slots = 0 if ahead and is_bursty else self._parallelism if burst is None else max(burst, 1)
+                with self._storage.counters.side_by_side():
+                    while waiting and len(ahead) < min(slots, self._parallelism):
+                        size = waiting[0].info.size_bytes
+                        if ahead and ahead_bytes + size > limits.COMMIT_AHEAD_BYTES_MAX:
+                            break
+                        file = waiting.popleft()
+                        ahead.append((file, self._start(file)))
+                        ahead_bytes += size
                 group = self._next_group(ahead) if joins else [ahead.popleft()]
                 yield [(file, self._chunks(file, future, keep=keep)) for file, future in group]
                 ahead_bytes -= sum(file.info.size_bytes for file, _ in group)
@@ -166,6 +169,10 @@ class ReverseCommitReader:
             for _, future in ahead:
                 if future is not None:
                     future.cancel()
+
+    @property
+    def _is_quick(self) -> bool:
+        return is_quick(self._storage)
 
     def _next_group(self, ahead: deque[_UnderWay]) -> list[_UnderWay]:
         """The next one, when it is there, with those after it that are there and fit into one slice."""
@@ -190,7 +197,14 @@ class ReverseCommitReader:
         """Begin to fetch a commit, unless its bytes are kept or it is too large to hold whole."""
         if file.name in self._kept or file.info.size_bytes > limits.COMMIT_WHOLE_BYTES_MAX:
             return None
-        return self.submit(self._read, file)
+        if not self._is_quick or file.info.size_bytes > limits.COMMIT_CHUNK_BYTES:
+            return self.submit(self._read, file)
+        done: Future[bytes] = Future()
+        try:
+            done.set_result(self._read(file))
+        except LazyDeltaError as error:  # raised at its place
+            done.set_exception(error)
+        return done
 
     def _chunks(self, file: LogFile, future: Future[bytes] | None, *, keep: bool) -> Iterable[bytes]:
         kept = self._kept.get(file.name)

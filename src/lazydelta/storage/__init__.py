@@ -10,6 +10,7 @@ from lazydelta.storage.interface import (
     Storage,
     past_end,
 )
+from lazydelta.storage.local import is_quick
 from lazydelta.storage.opening import open_storage
 from lazydelta.storage.ranged_file import RangedFile
 
@@ -23,6 +24,7 @@ __all__ = [
     "RangedFile",
     "Storage",
     "access_digest",
+    "is_quick",
     "open_storage",
     "past_end",
 ]

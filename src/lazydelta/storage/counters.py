@@ -3,13 +3,16 @@
 A request's depth is one more than the deepest request that had finished when it began; the deepest of
 all is the number of round trips that had to happen one after the other, however many ran side by side.
 Every attempt counts as a request, because every attempt costs a round trip; `retries` says how many of
-them repeated a request that had failed.
+them repeated a request that had failed. Requests that one thread makes one after the other because they
+take no time, though none waits for another, are `side_by_side` all the same.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import msgspec
 
@@ -43,13 +46,32 @@ class IoCounters:
         self._bytes_written = 0
         self._retries = 0
         self._depth_done = 0
+        self._begun_together = threading.local()
+
+    @contextmanager
+    def side_by_side(self) -> Iterator[None]:
+        """What this thread asks for meanwhile has the same depth: nothing of it waits for the rest."""
+        together = self._begun_together
+        if getattr(together, "depth", None) is not None:
+            yield
+            return
+        together.depth = self._depth_done + 1
+        try:
+            if self._parent is None:
+                yield
+            else:
+                with self._parent.side_by_side():
+                    yield
+        finally:
+            together.depth = None
 
     def begin(self, kind: str) -> IoTicket:
         """Count one request of that kind (`list`, `get`, `put`, …); keep the ticket for `finish`."""
         above = None if self._parent is None else self._parent.begin(kind)
         with self._lock:
             self._by_kind[kind] += 1
-            return IoTicket(self._depth_done + 1, above)
+            together: int | None = getattr(self._begun_together, "depth", None)
+            return IoTicket(together or self._depth_done + 1, above)
 
     def finish(self, ticket: IoTicket, *, bytes_read: int = 0, bytes_written: int = 0) -> None:
         """The request that began with `ticket` has ended, well or not. Only once a ticket."""

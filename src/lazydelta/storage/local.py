@@ -3,24 +3,29 @@
 Why not obstore's local store: its listing and its ranges are slower than the calls below, and a local table
 is what tests and notebooks read most.
 Contract: `Storage`, with the same counters: a listing, a read, a range each count as one request, so that a
-test on a folder says something about a store. No retries: what a disk refuses once it refuses again.
+test on a folder says something about a store. No retries: what a disk refuses once it refuses again. How
+long files take is watched: a folder may be a mount of something far away.
 """
 
 from __future__ import annotations
 
 import os
 import stat
+import time
 import uuid
+from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from lazydelta.errors import AccessDeniedError, StorageError
 from lazydelta.storage.counters import IoCounters, IoTicket
 from lazydelta.storage.deadline import NEVER, Deadline
-from lazydelta.storage.interface import ObjectInfo, ObjectNotFoundError, past_end
+from lazydelta.storage.interface import ObjectInfo, ObjectNotFoundError, Storage, past_end
 from lazydelta.storage.names import checked_name, uri_of
 from lazydelta.storage.ranges import coalesce, cut
 
+_QUICK_SECONDS = 0.0005  # a file out of the system's memory takes a tenth of it
+_READS_WATCHED = 4
 _ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 
@@ -28,12 +33,19 @@ class LocalStorage:
     """`Storage` over a folder."""
 
     def __init__(
-        self, folder: str, root: str, counters: IoCounters | None = None, deadline: Deadline = NEVER
+        self,
+        folder: str,
+        root: str,
+        counters: IoCounters | None = None,
+        deadline: Deadline = NEVER,
+        read_seconds: deque[float] | None = None,
     ) -> None:
         self._folder = folder
         self._root = root
         self._counters = counters or IoCounters()
         self._deadline = deadline
+        # Of the latest reads; scoped copies share it.
+        self._read_seconds = deque(maxlen=_READS_WATCHED) if read_seconds is None else read_seconds
 
     def __repr__(self) -> str:
         return f"LocalStorage({self._root!r})"
@@ -51,7 +63,12 @@ class LocalStorage:
     def scoped(self, deadline: Deadline | None = None) -> LocalStorage:
         """The same folder with counters of its own; the earlier deadline holds."""
         earlier = self._deadline if deadline is None else self._deadline.earlier(deadline)
-        return LocalStorage(self._folder, self._root, IoCounters(self._counters), earlier)
+        return LocalStorage(self._folder, self._root, IoCounters(self._counters), earlier, self._read_seconds)
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether a small file takes less time than to hand its reading over to a thread."""
+        return min(tuple(self._read_seconds), default=_QUICK_SECONDS) < _QUICK_SECONDS
 
     def list_from(self, folder: str, after: str | None = None) -> Iterator[ObjectInfo]:
         """Files directly below `folder` whose name sorts after `after`."""
@@ -78,12 +95,14 @@ class LocalStorage:
     def get(self, name: str) -> bytes:
         """The whole file."""
         ticket, body = self._begin("get", name), b""
+        began = time.perf_counter()
         try:
-            with Path(self._path(name)).open("rb", buffering=0) as file:
+            with open(self._path(name), "rb", buffering=0) as file:  # noqa: PTH123 - half the time
                 body = file.read()
         except OSError as error:
             raise _failure(error, uri_of(self._root, name)) from error
         finally:
+            self._read_seconds.append(time.perf_counter() - began)
             self._counters.finish(ticket, bytes_read=len(body))
         return body
 
@@ -167,6 +186,11 @@ class LocalStorage:
             raise _failure(error, where) from error
         self._counters.add_bytes_read(len(chunk))
         return chunk
+
+
+def is_quick(storage: Storage) -> bool:
+    """Whether small objects are best read by whoever needs them, one after the other."""
+    return isinstance(storage, LocalStorage) and storage.is_quick
 
 
 def _listed(entry: os.DirEntry[str], after: str | None, shown: str) -> ObjectInfo | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 from lazydelta.storage import IoCounters
 
 
@@ -51,3 +53,33 @@ def test_two_children_side_by_side_are_one_round_trip_of_the_parent() -> None:
     first.finish(tickets[0])
     second.finish(tickets[1])
     assert parent.snapshot().round_trips == 1
+
+
+def test_requests_that_wait_for_none_of_each_other_are_one_round_trip_though_made_in_turn() -> None:
+    parent = IoCounters()
+    parent.finish(parent.begin("list"))
+    child = IoCounters(parent)
+    with child.side_by_side():
+        for _ in range(3):
+            child.finish(child.begin("get"))
+        with child.side_by_side():  # one inside the other is the same
+            child.finish(child.begin("get"))
+    assert (child.snapshot().requests, child.snapshot().round_trips) == (4, 1)
+    assert parent.snapshot().round_trips == 2
+    child.finish(child.begin("get"))
+    assert (child.snapshot().round_trips, parent.snapshot().round_trips) == (2, 3)
+
+
+def test_what_another_thread_asks_meanwhile_is_counted_as_ever() -> None:
+    counters = IoCounters()
+
+    def one_after_the_other() -> None:
+        for _ in range(3):
+            counters.finish(counters.begin("get"))
+
+    with counters.side_by_side():
+        counters.finish(counters.begin("get"))
+        thread = threading.Thread(target=one_after_the_other)
+        thread.start()
+        thread.join()
+    assert counters.snapshot().round_trips == 4

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +15,8 @@ import pytest
 
 from lazydelta.errors import AccessDeniedError, StorageError
 from lazydelta.settings import Settings
-from lazydelta.storage import Deadline, ObjectNotFoundError, Storage, open_storage
+from lazydelta.storage import Deadline, ObjectNotFoundError, Storage, is_quick, open_storage
+from lazydelta.storage.local import LocalStorage
 
 
 @pytest.fixture
@@ -158,3 +160,18 @@ def test_its_repr_and_root_are_the_uri(tmp_path: Path) -> None:
     storage = open_storage(str(tmp_path / "a b"), Settings())
     assert storage.root == f"file://{tmp_path}/a%20b"
     assert repr(storage) == f"LocalStorage('{storage.root}')"
+
+
+def test_a_folder_is_quick_once_a_read_was_and_its_scoped_copies_know(tmp_path: Path) -> None:
+    (tmp_path / "small").write_bytes(b"x")
+    storage = open_storage(str(tmp_path), Settings())
+    assert not is_quick(storage)  # nobody knows yet
+    assert any(storage.get("small") == b"x" and is_quick(storage) for _ in range(1000))
+    assert is_quick(storage.scoped())
+
+
+def test_a_folder_far_away_is_not_quick_until_reads_are(tmp_path: Path) -> None:
+    (tmp_path / "small").write_bytes(b"x")
+    storage = LocalStorage(str(tmp_path), "file:///far", read_seconds=deque([0.02] * 4, 4))
+    assert not is_quick(storage)
+    assert any(storage.get("small") == b"x" and is_quick(storage) for _ in range(1000))
