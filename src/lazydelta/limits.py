@@ -58,6 +58,9 @@ BINDING_HEADS_MAX = 16  # files of a checkpoint whose heads are hashed, too
 # --- rows --------------------------------------------------------------------
 DELETION_VECTOR_BYTES_MAX = 256 * MIB  # a larger one is taken for damage
 DELETION_VECTORS_KEPT_BYTES = 16 * MIB  # of a scan's deletion vectors, packed, between segments
+DATA_BATCH_ROWS = 65_536  # of a row group, decoded at once
+DATA_BATCH_BYTES = 16 * MIB  # likewise, by what the footer says of their size
+DATA_PRELOAD_BYTES_MAX = 16 * MIB  # column chunks of one row group of a data file up to this are fetched at once
 PREFETCH_SEGMENTS = 2  # row groups read ahead of the consumer, unless it says how many
 PREFETCH_ADAPTIVE_MAX = 8  # as many where the consumer has to wait
 PREFETCH_SEGMENTS_MAX = 64  # as many as a caller may ask for
@@ -81,4 +84,5 @@ STREAM_STOP_SECONDS = 120.0  # that a stream asked to stop waits for the batch u
 assert SIDECAR_ROW_GROUPS_MIN <= SIDECAR_ROW_GROUPS_MAX <= MANIFEST_ROW_GROUPS_MAX
 assert COMMIT_CHUNK_BYTES <= COMMIT_WHOLE_BYTES_MAX <= TAIL_BYTES_KEPT_MAX
 assert PARQUET_FOOTER_GUESS_BYTES <= READ_BLOCK_BYTES <= PRELOAD_BYTES_MAX
+assert READ_BLOCK_BYTES <= DATA_PRELOAD_BYTES_MAX
 assert PREFETCH_SEGMENTS <= PREFETCH_ADAPTIVE_MAX <= PREFETCH_SEGMENTS_MAX

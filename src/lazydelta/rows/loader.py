@@ -1,124 +1,187 @@
 """RowLoader: a live file opened into segments, a segment loaded into rows of the table.
 
 Why: the one stage that touches data files. Contract: rows keep the file's order; none is filtered by the
-predicate, none is counted against a limit; deleted rows are left out, partition and metadata columns filled
-in. A file that is missing, cut or not Parquet is a `CorruptDataError` that names it and the version. Safe to
-call from several threads; I/O and decoding do not hold the interpreter's lock.
+predicate, none is counted against a limit; row groups that cannot match are left out, deleted rows too;
+partition and metadata columns are filled in. A file that is missing, cut, not Parquet or of another schema
+is a `CorruptDataError` that names it and the version. Safe to call from several threads; decoding does not
+hold the interpreter's lock.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Generator
 
+import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from lazydelta import limits
 from lazydelta.errors import CorruptDataError
-from lazydelta.protocol.partition_values import parse_partition_column
-from lazydelta.protocol.schema import PrimitiveType
+from lazydelta.predicate import BoundPredicate
+from lazydelta.protocol.schema import Field, PrimitiveType, arrow_field
+from lazydelta.rows.column_reading import Reading, fields_of
+from lazydelta.rows.data_damage import damage_named, damaged
 from lazydelta.rows.data_file import DataFile
-from lazydelta.rows.deletion_vectors import deleted_rows
+from lazydelta.rows.deletion_vectors import DeletionVectors
 from lazydelta.rows.file_shape import FileShape
+from lazydelta.rows.filled_columns import metadata_column, partition_column
+from lazydelta.rows.parquet_file import OpenedFile, decoded_bytes, open_parquet, slices
 from lazydelta.rows.segment import Segment
 from lazydelta.rows.selection import METADATA_COLUMNS, Selection
-from lazydelta.storage import ObjectNotFoundError, ObjectTooShortError, RangedFile, Storage
+from lazydelta.storage import Storage
+from lazydelta.storage.elsewhere import storage_of
+
+
+class _Shape(msgspec.Struct, frozen=True, eq=False):
+    """Files of one schema are read alike."""
+
+    schema: pa.Schema
+    reading: Reading
 
 
 class RowLoader:
     """One table's data files, one selection."""
 
-    def __init__(self, storage: Storage, selection: Selection, *, version: int) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        selection: Selection,
+        *,
+        version: int,
+        predicate: BoundPredicate | None = None,
+        batch_rows: int = limits.DATA_BATCH_ROWS,
+    ) -> None:
         self._storage = storage
         self._selection = selection
         self._version = version
+        self._predicate = predicate
+        self._batch_rows = batch_rows
+        self._vectors = DeletionVectors(storage, lambda path: storage_of(storage, path))
+        self._tracked = {
+            name: stored for name, stored in selection.tracked.items() if name in selection.metadata_columns
+        }
+        self._stored_fields = [
+            *(field for field in selection.fields if field.name not in selection.partition_columns),
+            *(Field(stored, PrimitiveType("long"), True, {}) for stored in self._tracked.values()),
+        ]
+        self._schema = pa.schema(
+            [
+                *(arrow_field(field) for field in selection.fields),
+                *(pa.field(name, METADATA_COLUMNS[name]) for name in selection.metadata_columns),
+            ]
+        )
+        self._last_shape: _Shape | None = None
 
     def segments(self, file: DataFile) -> list[Segment]:
-        """The row groups of a file, after its footer was read."""
-        with self._damage_named(file), closing(self._opened(file)) as source:
-            metadata = pq.read_metadata(source)
+        """The row groups of a file that might match, after its footer was read."""
+        where = self._where(file)
+        with damage_named(where, version=self._version):
+            storage, name = storage_of(self._storage, file.path)
+            opened = open_parquet(storage, name, file.size)
+        reading = self._reading(opened, where)
+        self._vectors.check_rows(file, opened.metadata.num_rows)
         found, first = [], 0
-        for index in range(metadata.num_row_groups):
-            group = metadata.row_group(index)
+        for index in range(opened.metadata.num_row_groups):
+            num_rows = opened.metadata.row_group(index).num_rows
             found.append(
                 Segment(
                     file=file,
                     row_group=index,
                     first_row=first,
-                    num_rows=group.num_rows,
-                    size_bytes=group.total_byte_size,
+                    num_rows=num_rows,
+                    size_bytes=decoded_bytes(opened, index, reading.leaves),
+                    opened=opened,
                 )
             )
-            first += group.num_rows
+            first += num_rows
         return found
 
-    def load(self, segment: Segment) -> pa.RecordBatch:
-        """The live rows of a segment: the selection's fields and metadata columns, by name."""
-        file = segment.file
-        with self._damage_named(file), closing(self._opened(file)) as source:
-            reader = pq.ParquetFile(source, pre_buffer=False, coerce_int96_timestamp_unit="us")
-            shape = FileShape(self._selection, reader.metadata, f"{self._storage.root}/{file.path}")
-            table = reader.read_row_group(segment.row_group, columns=shape.columns, use_threads=False)
-            batch = table.combine_chunks().to_batches(max_chunksize=None)
-        rows = batch[0] if batch else pa.RecordBatch.from_pylist([], schema=table.schema)
-        columns = shape.table_columns(rows)
-        return self._live(self._filled(columns, segment), segment)
+    def load(self, segment: Segment) -> Generator[pa.RecordBatch, None, None]:
+        """The live rows of a segment, some at a time: the selection's fields, then metadata columns."""
+        where = self._where(segment.file)
+        reading = self._reading(segment.opened, where)
+        done = 0
+        with damage_named(where, version=self._version):
+            for stored in self._slices(segment, reading):
+                rows = self._rows(stored, reading, segment, segment.first_row + done)
+                done += stored.num_rows
+                if rows.num_rows:
+                    yield rows
+        if done != segment.num_rows:
+            told = f"row group {segment.row_group} has {done} rows and {segment.num_rows} by the footer"
+            raise damaged(told, where, version=self._version)
 
-    def _filled(self, columns: dict[str, pa.Array], segment: Segment) -> pa.RecordBatch:
-        selection, count = self._selection, segment.num_rows
-        arrays = {}
+    def close(self) -> None:
+        """Nothing is held between loads but memory; it goes with this object and its segments."""
+
+    # --- one slice -----------------------------------------------------------
+
+    def _slices(self, segment: Segment, reading: Reading) -> Generator[pa.RecordBatch, None, None]:
+        batch_rows = self._slice_rows(segment)
+        if reading.leaves:
+            yield from slices(segment.opened, segment.row_group, reading.leaves, batch_rows)
+            return
+        for first in range(0, segment.num_rows, batch_rows):
+            yield _no_columns(min(batch_rows, segment.num_rows - first))
+
+    def _slice_rows(self, segment: Segment) -> int:
+        row_bytes = max(1, segment.size_bytes // max(1, segment.num_rows))
+        return max(1, min(self._batch_rows, limits.DATA_BATCH_BYTES // row_bytes))
+
+    def _rows(
+        self, stored: pa.RecordBatch, reading: Reading, segment: Segment, first_row: int
+    ) -> pa.RecordBatch:
+        file, count, selection = segment.file, stored.num_rows, self._selection
+        found = dict(
+            zip((field.name for field in self._stored_fields), fields_of(stored, reading, count), strict=True)
+        )
+        arrays = []
         for field in selection.fields:
             if field.name in selection.partition_columns:
-                assert isinstance(field.type, PrimitiveType)
-                raw = pa.array([segment.file.partition_values.get(field.name)], pa.string())
-                value = parse_partition_column(raw, field.type, time_zone=selection.time_zone)
-                arrays[field.name] = pa.repeat(value[0], count)
+                array = partition_column(
+                    field, file, count, time_zone=selection.time_zone, where=self._where(file)
+                )
             else:
-                arrays[field.name] = columns[field.name]
+                array = found[field.name]
+            if not field.nullable and array.null_count:
+                raise self._null_found(field, file)
+            arrays.append(array)
         for name in selection.metadata_columns:
-            arrays[name] = self._metadata_column(name, segment)
-        return pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
+            tracked = found.get(self._tracked[name]) if name in self._tracked else None
+            arrays.append(metadata_column(name, file, first_row, count, tracked))
+        rows = pa.RecordBatch.from_arrays(arrays, schema=self._schema) if arrays else stored
+        return self._live(rows, file, first_row)
 
-    def _metadata_column(self, name: str, segment: Segment) -> pa.Array:
-        file, count = segment.file, segment.num_rows
-        positions = np.arange(segment.first_row, segment.first_row + count)
-        if name == "_file_path":
-            return pa.repeat(pa.scalar(file.path), count)
-        if name == "_row_index":
-            return pa.array(positions)
-        if name == "_row_id" and file.base_row_id is not None:
-            return pa.array(positions + file.base_row_id)
-        if name == "_commit_version" and file.default_row_commit_version is not None:
-            return pa.repeat(pa.scalar(file.default_row_commit_version, pa.int64()), count)
-        return pa.nulls(count, METADATA_COLUMNS[name])
-
-    def _live(self, rows: pa.RecordBatch, segment: Segment) -> pa.RecordBatch:
-        vector = segment.file.deletion_vector
-        if vector is None:
+    def _live(self, rows: pa.RecordBatch, file: DataFile, first_row: int) -> pa.RecordBatch:
+        gone = self._vectors.positions(file, first_row, first_row + rows.num_rows)
+        if not len(gone):
             return rows
-        gone = deleted_rows(self._storage, vector) - segment.first_row
         is_live = np.ones(rows.num_rows, np.bool_)
-        is_live[gone[(gone >= 0) & (gone < rows.num_rows)]] = False
+        is_live[gone - first_row] = False
         return rows.filter(pa.array(is_live))
 
-    def _opened(self, file: DataFile) -> RangedFile:
-        return RangedFile(self._storage, file.path, file.size)
+    # --- one file ------------------------------------------------------------
 
-    @contextmanager
-    def _damage_named(self, file: DataFile) -> Iterator[None]:
-        where = f"{self._storage.root}/{file.path}"
-        try:
-            yield
-        except ObjectNotFoundError as gone:
-            raise CorruptDataError(
-                f"a data file of version {self._version} is not there",
-                where,
-                "VACUUM deletes files of old versions: open the newest version, or restore the file",
-            ) from gone
-        except (ObjectTooShortError, pa.ArrowException, OSError) as damage:
-            raise CorruptDataError(
-                f"a data file of version {self._version} cannot be read: {damage}",
-                where,
-                "restore it from a copy, or remove it from the table and write its rows again",
-            ) from damage
+    def _reading(self, opened: OpenedFile, where: str) -> Reading:
+        """How the file's columns are read; most files of a table have one schema."""
+        last = self._last_shape
+        if last is not None and last.schema.equals(opened.schema, check_metadata=True):
+            return last.reading
+        shape = FileShape(opened.schema, mapping_mode=self._selection.mapping_mode, where=where)
+        found = _Shape(opened.schema, shape.reading(self._stored_fields))
+        self._last_shape = found
+        return found.reading
+
+    def _where(self, file: DataFile) -> str:
+        return file.path if "://" in file.path else f"{self._storage.root}/{file.path}"
+
+    def _null_found(self, field: Field, file: DataFile) -> CorruptDataError:
+        return CorruptDataError(
+            f"the column {field.name!r} is NOT NULL in the table and has nulls in the file",
+            self._where(file),
+            "the file does not belong to this table's schema; restore it or write its rows again",
+        )
+
+
+def _no_columns(row_count: int) -> pa.RecordBatch:
+    return pa.RecordBatch.from_struct_array(pa.nulls(row_count, pa.struct([])).fill_null({}))

@@ -48,9 +48,10 @@ class RowScan:
         with closing(self._data_files()) as files:
             for file in files:
                 for segment in self.loader.segments(file):
-                    rows = matching(self.loader.load(segment), self.files.predicate)
-                    if rows.num_rows:
-                        yield rows.select(list(self.selection.output)).cast(self.schema)
+                    for batch in self.loader.load(segment):
+                        rows = matching(batch, self.files.predicate)
+                        if rows.num_rows:
+                            yield rows.select(list(self.selection.output))
 
     def _data_files(self) -> Generator[DataFile, None, None]:
         with closing(self.files.batches(DATA_FILE_COLUMNS)) as batches:

@@ -25,6 +25,10 @@ METADATA_COLUMNS: dict[str, pa.DataType] = {
     "_row_id": pa.int64(),
     "_commit_version": pa.int64(),
 }
+_TRACKED = {
+    "_row_id": "delta.rowTracking.materializedRowIdColumnName",
+    "_commit_version": "delta.rowTracking.materializedRowCommitVersionColumnName",
+}
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,6 +40,8 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     partition_columns: frozenset[str]  # logical
     mapping_mode: str  # "none", "name" or "id"
     time_zone: str  # of partition values without one
+    # Metadata column → the column of data files that has it for rows that were moved (row tracking).
+    tracked: dict[str, str] = msgspec.field(default_factory=dict)
 
     @property
     def schema(self) -> pa.Schema:
@@ -74,6 +80,11 @@ def select(
         partition_columns=frozenset(metadata.partition_columns),
         mapping_mode=(metadata.configuration.get("delta.columnMapping.mode") or "none").lower(),
         time_zone=time_zone,
+        tracked={
+            name: stored
+            for name, key in _TRACKED.items()
+            if (stored := metadata.configuration.get(key)) is not None
+        },
     )
 
 

@@ -41,6 +41,16 @@ class RangedFile(io.RawIOBase):
         self._kept_starts: list[int] = []
         self._streams: list[ChunkStream] = []  # by start; disjoint
 
+    def sibling(self) -> RangedFile:
+        """Another handle on the same object, that knows the tail already; the two move independently."""
+        other = RangedFile(self._storage, self.name, self._size_bytes)
+        with self._lock:
+            tail = self._kept.get(self._tail_start)
+        if tail is not None:
+            other._kept[other._tail_start] = tail
+            other._kept_starts = [other._tail_start]
+        return other
+
     # --- what the caller knows in advance ------------------------------------
 
     def preload(self, ranges: Iterable[tuple[int, int]]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from functools import partial
 from typing import Any, TypeVar
 
@@ -56,6 +57,12 @@ class RemoteLink:
         self.lists_from_offset = lists_from_offset
         self.gate = threading.BoundedSemaphore(limits.CONNECTIONS_MAX)
 
+    def at(self, prefix: str, root: str) -> RemoteLink:
+        """Another place in the same container; the gate is shared."""
+        other = copy(self)
+        other.prefix, other.root = prefix, root
+        return other
+
     def key(self, name: str) -> str:
         """The object's key in the container."""
         return f"{self.prefix}/{name}" if self.prefix else name
@@ -88,6 +95,10 @@ class RemoteStorage:
         """The same client with counters of its own; the earlier deadline holds."""
         earlier = self._deadline if deadline is None else self._deadline.earlier(deadline)
         return RemoteStorage(self._link, IoCounters(self._counters), earlier)
+
+    def at(self, prefix: str, root: str) -> RemoteStorage:
+        """Another place in the same container, with the same client, counters and deadline."""
+        return RemoteStorage(self._link.at(prefix, root), self._counters, self._deadline)
 
     def list_from(self, folder: str, after: str | None = None) -> Iterator[ObjectInfo]:
         """Objects directly below `folder` after `after`, a page of the store at a time."""

@@ -1,0 +1,37 @@
+"""What goes wrong with the bytes of a data file, as the error that names the file and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+from lazydelta.errors import CorruptDataError
+from lazydelta.storage import ObjectNotFoundError, ObjectTooShortError
+
+
+@contextmanager
+def damage_named(where: str, *, version: int) -> Iterator[None]:
+    """Turn errors of pyarrow and absent or cut objects into a `CorruptDataError`; others pass."""
+    try:
+        yield
+    except ObjectNotFoundError as gone:
+        raise CorruptDataError(
+            f"a data file of version {version} is not there",
+            where,
+            "VACUUM deletes files of old versions: open the newest version, or restore the file",
+        ) from gone
+    except ObjectTooShortError as cut:
+        raise damaged(cut.what, where, version=version) from cut
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as damage:
+        raise damaged(damage, where, version=version) from damage
+
+
+def damaged(damage: object, where: str, *, version: int) -> CorruptDataError:
+    """The error of a file whose bytes are wrong."""
+    return CorruptDataError(
+        f"a data file of version {version} cannot be read: {damage}",
+        where,
+        "restore it from a copy, or remove it from the table and write its rows again",
+    )

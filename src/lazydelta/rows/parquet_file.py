@@ -1,0 +1,85 @@
+"""One Parquet file of a table: its footer once, then slices of its row groups, by leaf columns.
+
+Why: a row group may hold a million rows and a hundred columns; a query wants a few, a little at a time.
+Contract: only the chunks of the wanted leaves are fetched: up to `limits.DATA_PRELOAD_BYTES_MAX` of a row
+group in one round trip, larger ones in blocks while they are decoded. Row groups of one file may be read by
+several threads at once: they share the footer and nothing else. Errors are pyarrow's and the storage's.
+pyarrow reads no page indexes (26), so that rows are skipped by row group, not by page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import closing
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lazydelta import limits
+from lazydelta.storage import RangedFile, Storage
+
+
+class OpenedFile(msgspec.Struct, frozen=True, eq=False):
+    """A file whose footer is there."""
+
+    source: RangedFile  # its tail is in memory, and with it all of a small file
+    metadata: pq.FileMetaData
+    schema: pa.Schema  # as pyarrow reads it
+
+
+def open_parquet(storage: Storage, name: str, size_bytes: int) -> OpenedFile:
+    """Read the footer."""
+    source = RangedFile(storage, name, size_bytes)
+    reader = _reader(source, None)
+    return OpenedFile(source, reader.metadata, reader.schema_arrow)
+
+
+def chunk_ranges(opened: OpenedFile, row_group: int, leaves: Sequence[int]) -> list[tuple[int, int]]:
+    """Where the chunks of these leaves lie: (start, length), in the file's order."""
+    group = opened.metadata.row_group(row_group)
+    found = []
+    for leaf in leaves:
+        chunk = group.column(leaf)
+        start = chunk.data_page_offset
+        if chunk.has_dictionary_page and chunk.dictionary_page_offset:
+            start = min(start, chunk.dictionary_page_offset)
+        found.append((start, chunk.total_compressed_size))
+    return sorted(found)
+
+
+def decoded_bytes(opened: OpenedFile, row_group: int, leaves: Sequence[int]) -> int:
+    """About how many bytes these leaves are once decoded; dictionaries make it more."""
+    group = opened.metadata.row_group(row_group)
+    return sum(group.column(leaf).total_uncompressed_size for leaf in leaves)
+
+
+def slices(
+    opened: OpenedFile, row_group: int, leaves: Sequence[int], batch_rows: int
+) -> Generator[pa.RecordBatch, None, None]:
+    """The rows of a row group in their order, at most `batch_rows` at a time, as the file has them."""
+    ranges = chunk_ranges(opened, row_group, leaves)
+    with closing(opened.source.sibling()) as source:
+        is_small = sum(length for _, length in ranges) <= limits.DATA_PRELOAD_BYTES_MAX
+        if is_small:
+            source.preload(ranges)
+        else:
+            source.stream_through(ranges)
+        reader = _reader(source, opened.metadata, buffer_size=0 if is_small else limits.READ_BLOCK_BYTES)
+        # By position, because names may hold dots. One thread: segments are what runs side by side.
+        yield from reader.reader.iter_batches(
+            batch_rows, row_groups=[row_group], column_indices=list(leaves), use_threads=False
+        )
+
+
+def _reader(source: RangedFile, metadata: pq.FileMetaData | None, buffer_size: int = 0) -> pq.ParquetFile:
+    return pq.ParquetFile(
+        source,
+        metadata=metadata,
+        buffer_size=buffer_size,
+        pre_buffer=False,
+        page_checksum_verification=True,
+        arrow_extensions_enabled=False,
+        # Spark's old timestamps are INT96, and the year 9999 does not fit nanoseconds.
+        coerce_int96_timestamp_unit="us",
+    )
