@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from lazydelta import errors
     from lazydelta.log.commits import ReverseCommitReader
     from lazydelta.predicate import col
+    from lazydelta.rows.iterator import LazyRecordBatchIterator
     from lazydelta.scan import (
         DeltaFile,
         FeatureTripwire,
@@ -30,6 +31,7 @@ __all__ = [
     "DeltaTable",
     "FeatureTripwire",
     "LazyDeltaScanner",
+    "LazyRecordBatchIterator",
     "LazyScanConfig",
     "RemoveSet",
     "ReverseCommitReader",
@@ -49,6 +51,7 @@ __all__ = [
 
 _MODULES = {"errors": "lazydelta.errors", "cache": "lazydelta.scan.cache"}
 _HOMES = {
+    "LazyRecordBatchIterator": "lazydelta.rows.iterator",
     "ReverseCommitReader": "lazydelta.log.commits",
     "col": "lazydelta.predicate",
     "metrics": "lazydelta.telemetry",

@@ -18,6 +18,7 @@ import msgspec
 import numpy.ma  # noqa: F401 - Arrow asks for it at the first conversion; paid here, not by the first query
 import pyarrow as pa
 
+from lazydelta import limits
 from lazydelta.errors import InvalidRequestError
 from lazydelta.log.file_rows import DEFAULT_COLUMNS, Batches
 from lazydelta.log.history import CommitRecord, commit_records
@@ -26,6 +27,7 @@ from lazydelta.log.time_travel import version_at
 from lazydelta.protocol.actions import Metadata, Protocol
 from lazydelta.protocol.names import LOG_FOLDER
 from lazydelta.protocol.schema import arrow_schema
+from lazydelta.rows.iterator import LazyRecordBatchIterator
 from lazydelta.rows.source import RowSource
 from lazydelta.scan import DeltaFile, LazyScanConfig, ScanReport, ScanStrategy, files_of
 from lazydelta.scan.cache import PROCESS_CACHE, Owner
@@ -106,9 +108,18 @@ class Scan:
         """The same as Arrow, without an object per file; `columns` chooses among the file's attributes."""
         return self._scan.batches(DEFAULT_COLUMNS if columns is None else columns)
 
-    def batches(self, columns: Sequence[str] | None = None) -> Batches:
-        """The rows that match, as Arrow batches; `columns` chooses and orders them, None means all."""
-        return self._source.rows(columns).batches()
+    def batches(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        prefetch_size: int = limits.PREFETCH_SEGMENTS,
+        lazy: bool = True,
+    ) -> LazyRecordBatchIterator:
+        """The rows that match, as Arrow batches; `columns` chooses and orders them, None means all.
+
+        `prefetch_size` row groups are read while the consumer works; `lazy=False` reads everything first.
+        """
+        return self._source.rows(columns).batches(prefetch_size=prefetch_size, lazy=lazy)
 
     def explain(self) -> ScanReport:
         """What the latest run read and skipped, and why; runs the scan once if none has begun."""

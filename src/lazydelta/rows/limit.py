@@ -1,4 +1,4 @@
-"""Limit: at most so many rows, then nothing below is pulled any more."""
+"""Limit: at most so many rows, then nothing below is pulled any more; and at most so many at a time."""
 
 from __future__ import annotations
 
@@ -21,3 +21,11 @@ def limited(batches: Batches, limit: int | None) -> Batches:
                 if missing == 0:
                     batches.close()
             yield rows
+
+
+def sliced(batches: Batches, batch_rows: int) -> Batches:
+    """The same rows, at most so many in a batch; nothing is copied."""
+    with closing(batches):
+        for rows in batches:
+            for first in range(0, rows.num_rows, batch_rows):
+                yield rows if rows.num_rows <= batch_rows else rows.slice(first, batch_rows)

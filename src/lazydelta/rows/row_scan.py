@@ -7,53 +7,73 @@ Contract: no stage both filters and limits, none reorders; whoever stops pulling
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from contextlib import closing
+from collections.abc import Sequence
 
 import pyarrow as pa
 
-from lazydelta.log.file_rows import Batches
-from lazydelta.rows.data_file import DATA_FILE_COLUMNS, DataFile, data_files
-from lazydelta.rows.limit import limited
+from lazydelta import limits
+from lazydelta.errors import InvalidRequestError
+from lazydelta.rows.iterator import LazyRecordBatchIterator
 from lazydelta.rows.loader import RowLoader
-from lazydelta.rows.residual_filter import matching
+from lazydelta.rows.ordered_files import ordered_files
+from lazydelta.rows.row_run import RowPlan, RowRun
 from lazydelta.rows.selection import Selection, select
 from lazydelta.scan import FileScan
+from lazydelta.scan.config import check_number
+from lazydelta.storage import Deadline
 
 
 class RowScan:
-    """The rows of the files of a scan; can be run again."""
+    """The rows of the files of a scan; can be run again, each run reads anew."""
 
     def __init__(
         self, files: FileScan, columns: Sequence[str] | None = None, *, limit: int | None = None
     ) -> None:
         self.files = files
         self.limit = limit
-        snapshot = files.snapshot
         self.selection: Selection = select(
-            snapshot, columns, files.predicate, time_zone=files.config.time_zone
+            files.snapshot, columns, files.predicate, time_zone=files.config.time_zone
         )
-        self.loader = RowLoader(snapshot.storage, self.selection, version=snapshot.version)
+        self.schema: pa.Schema = self.selection.schema  # of what comes out
 
-    @property
-    def schema(self) -> pa.Schema:
-        """Of what comes out."""
-        return self.selection.schema
+    def batches(
+        self, *, prefetch_size: int = limits.PREFETCH_SEGMENTS, lazy: bool = True
+    ) -> LazyRecordBatchIterator:
+        """The rows, at most `batch_size` at a time; empty batches are left out.
 
-    def batches(self) -> Batches:
-        """The rows, a segment at a time."""
-        yield from limited(self._matching(), self.limit)
+        `prefetch_size` row groups are read ahead while the consumer works, 0 reads none. With `lazy=False`
+        all rows are read before this returns, in this thread, one after the other.
+        """
+        check_number("prefetch_size", prefetch_size, 0, where="batches()")
+        if prefetch_size is None or prefetch_size > limits.PREFETCH_SEGMENTS_MAX:
+            raise InvalidRequestError(
+                f"prefetch_size is {prefetch_size!r}",
+                "batches()",
+                f"give a whole number from 0 to {limits.PREFETCH_SEGMENTS_MAX}",
+            )
+        where = f"{self.files.snapshot.storage.root} @ {self.files.snapshot.version}"
+        run = self._run(prefetch_size if lazy else 0)
+        found = LazyRecordBatchIterator(self.schema, run.batches(), where=where, stop=run.stop)
+        if lazy:
+            return found
+        with found:
+            return LazyRecordBatchIterator.of_collected(self.schema, list(found), where=where)
 
-    def _matching(self) -> Batches:
-        with closing(self._data_files()) as files:
-            for file in files:
-                for segment in self.loader.segments(file):
-                    for batch in self.loader.load(segment):
-                        rows = matching(batch, self.files.predicate)
-                        if rows.num_rows:
-                            yield rows.select(list(self.selection.output))
-
-    def _data_files(self) -> Generator[DataFile, None, None]:
-        with closing(self.files.batches(DATA_FILE_COLUMNS)) as batches:
-            for batch in batches:
-                yield from data_files(batch)
+    def _run(self, prefetch_size: int) -> RowRun:
+        snapshot, config = self.files.snapshot, self.files.config
+        plan = RowPlan(
+            selection=self.selection,
+            schema=self.schema,
+            predicate=self.files.predicate,
+            limit=self.limit,
+            batch_rows=config.batch_size,
+            prefetch_size=prefetch_size,
+        )
+        loader = RowLoader(
+            snapshot.storage.scoped(deadline=Deadline.after(config.scan_timeout_seconds)),
+            self.selection,
+            version=snapshot.version,
+            predicate=self.files.predicate,
+            batch_rows=plan.slice_rows,
+        )
+        return RowRun(plan, ordered_files(self.files), loader)
