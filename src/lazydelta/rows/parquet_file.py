@@ -19,6 +19,8 @@ import pyarrow.parquet as pq
 from lazydelta import limits
 from lazydelta.storage import RangedFile, Storage
 
+_PARQUET_BYTES_MIN = 12  # magic, footer length, magic
+
 
 class OpenedFile(msgspec.Struct, frozen=True, eq=False):
     """A file whose footer is there."""
@@ -31,6 +33,10 @@ class OpenedFile(msgspec.Struct, frozen=True, eq=False):
 def open_parquet(storage: Storage, name: str, size_bytes: int) -> OpenedFile:
     """Read the footer."""
     source = RangedFile(storage, name, size_bytes)
+    if size_bytes < _PARQUET_BYTES_MIN:
+        storage.get_range(
+            name, 0, size_bytes
+        )  # too short for pyarrow to look: whether it is there comes first
     reader = _reader(source, None)
     return OpenedFile(source, reader.metadata, reader.schema_arrow)
 
