@@ -267,28 +267,29 @@ def open(  # noqa: A001 - `lazydelta.open` is the name users meet
         raise InvalidRequestError(f"version is {version!r}", "open()", "give a whole number of at least 0")
     chosen = settings if settings is not None else build_settings(storage_options, environment=os.environ)
     storage = open_storage(os.fspath(url), chosen)
+    opening = storage.scoped()  # an account of its own, which each scan's report begins with
     parallelism = chosen.commit_read_parallelism
     if timestamp is not None:
-        version = version_at(storage, timestamp, parallelism=parallelism)
+        version = version_at(opening, timestamp, parallelism=parallelism)
     reading = SidecarReading(
         is_enabled=chosen.sidecar_enabled,
         folder=f"{LOG_FOLDER}/{chosen.sidecar_directory}",
         row_groups_per_batch=chosen.sidecar_row_groups_per_batch,
     )
     if chosen.cache_bytes == 0:
-        sidecar = SidecarAwareProvider(storage, reading, TakenOnce())
-        snapshot = open_snapshot(storage, version=version, parallelism=parallelism, companion=sidecar)
+        sidecar = SidecarAwareProvider(opening, reading, TakenOnce())
+        snapshot = open_snapshot(opening, version=version, parallelism=parallelism, companion=sidecar)
         sidecar.opened(snapshot.state.metadata)
-        return Table(snapshot, chosen, sidecar)
+        return Table(msgspec.structs.replace(snapshot, storage=storage), chosen, sidecar)
     memory = TableMemory(
         PROCESS_CACHE,
         Owner(storage.root, access_digest(chosen, process_environment())),
         budget_bytes=chosen.cache_bytes,
         max_staleness_seconds=chosen.max_staleness_seconds,
     )
-    known = RememberingProvider(storage, reading, memory)
-    snapshot = open_cached(storage, memory, known, version=version, parallelism=parallelism)
-    return Table(snapshot, chosen, known, memory)
+    known = RememberingProvider(opening, reading, memory)
+    snapshot = open_cached(opening, memory, known, version=version, parallelism=parallelism)
+    return Table(msgspec.structs.replace(snapshot, storage=storage), chosen, known, memory)
 
 
 DeltaTable = open

@@ -21,7 +21,7 @@ from lazydelta.log.segment import LogSegment, find_segment
 from lazydelta.log.state import TableState, read_state
 from lazydelta.log.state_since import KnownState, reaches, read_state_since
 from lazydelta.protocol.schema import StructType, parse_schema
-from lazydelta.storage import IoSnapshot, Storage
+from lazydelta.storage import IoCounters, Storage
 from lazydelta.telemetry import log_event
 
 
@@ -34,7 +34,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     schema: StructType
     fallbacks: tuple[Fallback, ...]
     damaged: frozenset[str]  # names of checkpoints that were passed over
-    opening: IoSnapshot
+    opening: IoCounters  # of the storage it was opened through; what is still under way is yet to count
+    opening_round_trips: int  # of what opening waited for
     commits_kept: dict[str, bytes]  # by name, of those read on the way; see `hand_over`
 
     @property
@@ -101,7 +102,8 @@ def pin_snapshot(
             schema=parse_schema(state.metadata.schema_string, storage.root),
             fallbacks=tuple(fallbacks),
             damaged=damaged,
-            opening=storage.counters.snapshot(),
+            opening=storage.counters,
+            opening_round_trips=storage.counters.snapshot().round_trips,
             commits_kept=commits.hand_over(),
         )
 

@@ -95,7 +95,11 @@ def open_cached(
         companion.pinned(segment)
         companion.opened(known.state.metadata)
         return msgspec.structs.replace(
-            known, storage=storage, opening=storage.counters.snapshot(), commits_kept={}
+            known,
+            storage=storage,
+            opening=storage.counters,
+            opening_round_trips=storage.counters.snapshot().round_trips,
+            commits_kept={},
         )
     snapshot = pin_snapshot(
         storage,

@@ -144,13 +144,13 @@ def milliseconds(since: float, until: float | None) -> float | None:
     return None if until is None else (until - since) * 1000
 
 
-def add_io(opening: IoSnapshot, scan: IoSnapshot) -> IoSnapshot:
-    """Opening and scanning as one account: they happen one after the other."""
+def add_io(opening: IoSnapshot, scan: IoSnapshot, *, opening_round_trips: int) -> IoSnapshot:
+    """Opening and scanning as one account: the scan comes after the round trips that opening waited for."""
     return IoSnapshot(
         requests=opening.requests + scan.requests,
         bytes_read=opening.bytes_read + scan.bytes_read,
         bytes_written=opening.bytes_written + scan.bytes_written,
-        round_trips=opening.round_trips + scan.round_trips,
+        round_trips=opening_round_trips + scan.round_trips,
         retries=opening.retries + scan.retries,
         requests_by_kind=dict(Counter(opening.requests_by_kind) + Counter(scan.requests_by_kind)),
     )

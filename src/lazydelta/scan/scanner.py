@@ -74,6 +74,8 @@ class FileScan:
             for _ in self.batches(("path", "size")):
                 pass
         assert self._tally is not None
+        if self.sidecar is not None and self._tally.ended is not None:
+            self.sidecar.settle()
         return self._report(self._tally)
 
     @contextmanager
@@ -219,7 +221,11 @@ class FileScan:
 
     def _report(self, tally: ScanTally) -> ScanReport:
         segment = self.snapshot.segment
-        io = add_io(self.snapshot.opening, self._io.snapshot())
+        io = add_io(
+            self.snapshot.opening.snapshot(),
+            self._io.snapshot(),
+            opening_round_trips=self.snapshot.opening_round_trips,
+        )
         cache = tally.cache if self.memory is None else tally.cache.added_to(self.memory.use)
         elapsed = milliseconds(tally.started, tally.ended or time.perf_counter())
         assert elapsed is not None

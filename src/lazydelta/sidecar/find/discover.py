@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing, suppress
 from functools import partial
+from typing import Any
 
 import msgspec
 
@@ -53,6 +54,7 @@ class SidecarAwareProvider:
         self._refused: str | None = None  # the build of a manifest of another log
         self._found: Discovery | None = None
         self._looking = threading.Lock()
+        self._begun: list[Future[Any]] = []  # Any: their results are asked for elsewhere
         self._pool: ThreadPoolExecutor | None = None
 
     def hinted(self, version: int) -> None:
@@ -69,6 +71,7 @@ class SidecarAwareProvider:
             manifest = self._manifest_of(segment.floor)
             self._by_manifest = self._workers().submit(self._judged, self._storage, segment, manifest.result)
             self._footers = self._workers().submit(self._read_newest_footers, manifest)
+            self._begun += [self._by_manifest, self._footers]
         self._close_workers()
 
     def state(self) -> FloorState | None:
@@ -101,6 +104,10 @@ class SidecarAwareProvider:
     def by_manifest(self) -> Discovery:
         """What the manifest of the pinned checkpoint is good for; asks for nothing that is not under way."""
         return NOTHING if self._by_manifest is None else self._by_manifest.result()
+
+    def settle(self) -> None:
+        """Wait for what opening has asked for beside the log, whether anybody needed it or not."""
+        wait(self._begun)
 
     def discover(self, storage: Storage | None = None) -> Discovery:
         """What the files at the pinned checkpoint are best read from, asked for through `storage`.
@@ -200,6 +207,7 @@ class SidecarAwareProvider:
             self._manifests[version] = self._workers().submit(
                 read_manifest, self._storage, self.reading.folder, version
             )
+            self._begun.append(self._manifests[version])
         return self._manifests[version]
 
     def _workers(self) -> ThreadPoolExecutor:
