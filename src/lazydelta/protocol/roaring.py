@@ -61,17 +61,18 @@ class RoaringBitmapArray:
         found = len(self._containers.starts)
         return int(self._unpacked(found - 1)[-1]) if found else None
 
-    def between(self, first_row: int, end_row: int) -> Positions:
-        """The positions from `first_row` to before `end_row`, ascending."""
+    def between(self, first_row: int = 0, end_row: int | None = None) -> Positions:
+        """The positions from `first_row` to before `end_row`, or to the last; ascending."""
         first_rows = self._containers.first_rows
         low = int(np.searchsorted(first_rows, first_row - CONTAINER_ROWS, side="right"))
-        high = int(np.searchsorted(first_rows, end_row, side="left"))
+        high = len(first_rows) if end_row is None else int(np.searchsorted(first_rows, end_row))
         found = [self._unpacked(at) for at in range(low, high)]
         if not found:
             return np.zeros(0, np.int64)
         rows = np.concatenate(found)
-        cut: Positions = rows[np.searchsorted(rows, first_row) : np.searchsorted(rows, end_row)]
-        return cut
+        low = int(np.searchsorted(rows, first_row))
+        high = len(rows) if end_row is None else int(np.searchsorted(rows, end_row))
+        return rows[low:high]
 
     def _unpacked(self, at: int) -> Positions:
         containers = self._containers

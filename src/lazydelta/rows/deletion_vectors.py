@@ -14,14 +14,13 @@ import struct
 import threading
 import zlib
 from collections import OrderedDict
-from collections.abc import Callable
 from concurrent.futures import Future
 from uuid import UUID
 
 import numpy as np
 
 from lazydelta import limits
-from lazydelta.errors import CorruptDataError, CorruptLogError, UnsupportedTableError
+from lazydelta.errors import CorruptDataError, CorruptLogError
 from lazydelta.protocol.actions import DeletionVector, check_storage_type
 from lazydelta.protocol.paths import canonical_path
 from lazydelta.protocol.roaring import (
@@ -33,8 +32,7 @@ from lazydelta.protocol.roaring import (
 from lazydelta.protocol.z85 import decode_z85
 from lazydelta.rows.data_file import DataFile
 from lazydelta.storage import ObjectNotFoundError, ObjectTooShortError, Storage
-
-Place = Callable[[str], tuple[Storage, str]]  # of a canonical path: which storage has it, under which name
+from lazydelta.storage.elsewhere import storage_of
 
 FORMAT_VERSION = 1
 VERSION_BYTES = 1
@@ -49,12 +47,10 @@ class DeletionVectors:
     def __init__(
         self,
         storage: Storage,
-        place: Place | None = None,
         *,
         bytes_max: int = limits.DELETION_VECTORS_KEPT_BYTES,
     ) -> None:
         self._storage = storage
-        self._place = place or self._inside
         self._bytes_max = bytes_max
         self._lock = threading.Lock()
         self._kept: OrderedDict[DeletionVector, RoaringBitmapArray] = OrderedDict()
@@ -62,8 +58,8 @@ class DeletionVectors:
         self._under_way: dict[DeletionVector, Future[RoaringBitmapArray]] = {}
         self._files_known: set[str] = set()  # whose format version has been read
 
-    def positions(self, file: DataFile, first_row: int = 0, end_row: int = limits.NUMBER_MAX) -> Positions:
-        """The deleted rows of the file from `first_row` to before `end_row`."""
+    def positions(self, file: DataFile, first_row: int = 0, end_row: int | None = None) -> Positions:
+        """The deleted rows of the file from `first_row` to before `end_row`, or to the last."""
         if file.deletion_vector is None:
             return np.zeros(0, np.int64)
         try:
@@ -138,7 +134,7 @@ class DeletionVectors:
             raise self._damaged(file, "its file ends before it does") from cut
 
     def _stored(self, path: str, offset: int, size: int) -> bytes:
-        storage, name = self._place(path)
+        storage, name = storage_of(self._storage, path)
         ranges = [(offset, size + FRAME_BYTES)]
         if path not in self._files_known:
             ranges.append((0, VERSION_BYTES))
@@ -153,21 +149,12 @@ class DeletionVectors:
 
     def _path(self, vector: DeletionVector) -> str:
         text = vector.path_or_inline_dv
-        if vector.storage_type == "p":
+        if vector.storage_type == "p" and text:
             return canonical_path(text, self._storage.root)
         if len(text) < UUID_CHARACTERS:
             raise ValueError(f"{text!r} is too short for the name of its file")
         prefix, uuid = text[:-UUID_CHARACTERS], UUID(bytes=decode_z85(text[-UUID_CHARACTERS:]))
         return f"{prefix}/deletion_vector_{uuid}.bin" if prefix else f"deletion_vector_{uuid}.bin"
-
-    def _inside(self, path: str) -> tuple[Storage, str]:
-        if "://" in path:
-            raise UnsupportedTableError(
-                "a deletion vector lies outside the table's folder",
-                path,
-                "read the table with another engine",
-            )
-        return self._storage, path
 
     def _where(self, file: DataFile) -> str:
         return file.path if "://" in file.path else f"{self._storage.root}/{file.path}"
@@ -206,9 +193,3 @@ def _unframed(framed: bytes, size: int) -> bytes:
     if zlib.crc32(data) != checksum:
         raise ValueError("its checksum is wrong")
     return data
-
-
-def deleted_rows(storage: Storage, vector: DeletionVector) -> Positions:
-    """All rows that one vector lists."""
-    file = DataFile(path="", size=0, partition_values={}, deletion_vector=vector)
-    return DeletionVectors(storage).positions(file)

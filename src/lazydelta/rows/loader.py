@@ -56,7 +56,7 @@ class RowLoader:
         self._version = version
         self._predicate = predicate
         self._batch_rows = batch_rows
-        self._vectors = DeletionVectors(storage, lambda path: storage_of(storage, path))
+        self._vectors = DeletionVectors(storage)
         self._tracked = {
             name: stored for name, stored in selection.tracked.items() if name in selection.metadata_columns
         }
