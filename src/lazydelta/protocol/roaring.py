@@ -3,8 +3,8 @@
 Why: the bytes are small where the positions are not (a run of 65,536 rows takes six bytes), so they are kept
 as they are and only the containers of the rows at hand are unpacked.
 Contract: pure. Both of Delta's forms are read, told apart by the magic number: portable (a key before every
-32-bit bitmap) and native (a length before it). Headers are checked as a whole by `parse_bitmap_array`, each
-container when it is unpacked; bytes that contradict themselves are a `ValueError` that says how.
+32-bit bitmap) and native (a length before it). `parse_bitmap_array` checks every byte: bytes that contradict
+themselves are a `ValueError` that says how, and what it returns can be unpacked.
 Spec: PROTOCOL.md, "Deletion Vector Format"; github.com/RoaringBitmap/RoaringFormatSpec.
 """
 
@@ -58,27 +58,26 @@ class RoaringBitmapArray:
 
     def last(self) -> int | None:
         """The greatest position; None in an empty set."""
-        found = len(self._containers.starts)
-        return int(self._unpacked(found - 1)[-1]) if found else None
+        count = len(self._containers.starts)
+        return int(self._unpacked(count - 1, 0, CONTAINER_ROWS)[-1]) if count else None
 
     def between(self, first_row: int = 0, end_row: int | None = None) -> Positions:
         """The positions from `first_row` to before `end_row`, or to the last; ascending."""
         first_rows = self._containers.first_rows
         low = int(np.searchsorted(first_rows, first_row - CONTAINER_ROWS, side="right"))
         high = len(first_rows) if end_row is None else int(np.searchsorted(first_rows, end_row))
-        found = [self._unpacked(at) for at in range(low, high)]
-        if not found:
-            return np.zeros(0, np.int64)
-        rows = np.concatenate(found)
-        low = int(np.searchsorted(rows, first_row))
-        high = len(rows) if end_row is None else int(np.searchsorted(rows, end_row))
-        return rows[low:high]
+        found = [np.zeros(0, np.int64)]
+        for at in range(low, high):
+            base = int(first_rows[at])
+            end = CONTAINER_ROWS if end_row is None else min(end_row - base, CONTAINER_ROWS)
+            found.append(self._unpacked(at, max(first_row - base, 0), end))
+        return found[1] if len(found) == 2 else np.concatenate(found)
 
-    def _unpacked(self, at: int) -> Positions:
+    def _unpacked(self, at: int, low: int, high: int) -> Positions:
         containers = self._containers
-        start, count = int(containers.starts[at]), int(containers.counts[at])
         unpack = (_array_rows, _bitmap_rows, _run_rows)[containers.kinds[at]]
-        rows: Positions = unpack(self._data, start, count) + containers.first_rows[at]
+        rows = unpack(self._data, int(containers.starts[at]), int(containers.counts[at]), low, high)
+        rows += containers.first_rows[at]
         return rows
 
 
@@ -93,7 +92,11 @@ def parse_bitmap_array(data: bytes) -> RoaringBitmapArray:
         found = list(_native(data, ">"))
     else:
         raise ValueError(f"its magic number is {magic}, not {PORTABLE_MAGIC}")
-    return RoaringBitmapArray(data, _joined(found))
+    containers = _joined(found)
+    checks = (_check_array, _check_bitmap, _check_runs)
+    for kind, start, count in zip(containers.kinds, containers.starts, containers.counts, strict=True):
+        checks[kind](data, int(start), int(count))
+    return RoaringBitmapArray(data, containers)
 
 
 def _portable(data: bytes) -> Iterator[Containers]:
@@ -177,32 +180,54 @@ def _starts(data: bytes, start: int, kinds: NDArray[np.uint8], counts: Positions
     return ends - sizes, end
 
 
-def _array_rows(data: bytes, start: int, count: int) -> Positions:
+def _check_array(data: bytes, start: int, count: int) -> None:
     rows = _numbers(data, start, count)
     if (rows[1:] <= rows[:-1]).any():
         raise ValueError("the rows of a container do not ascend")
-    return rows.astype(np.int64)
 
 
-def _bitmap_rows(data: bytes, start: int, count: int) -> Positions:
-    bits = np.unpackbits(np.frombuffer(data, np.uint8, BITMAP_BYTES, start), bitorder="little")
-    rows = np.flatnonzero(bits)
-    if len(rows) != count:
-        raise ValueError(f"a container of {count} rows has {len(rows)}")
-    return rows.astype(np.int64, copy=False)
+def _check_bitmap(data: bytes, start: int, count: int) -> None:
+    found = int.from_bytes(data[start : start + BITMAP_BYTES], "little").bit_count()
+    if found != count:
+        raise ValueError(f"a container of {count} rows has {found}")
 
 
-def _run_rows(data: bytes, start: int, count: int) -> Positions:
-    (runs,) = _words(data, start, "<H")
-    pairs = _numbers(data, start + 2, 2 * runs).reshape(-1, 2).astype(np.int64)
-    firsts, lengths = pairs[:, 0], pairs[:, 1] + 1
-    ends = firsts + lengths
+def _check_runs(data: bytes, start: int, count: int) -> None:
+    firsts, ends = _runs(data, start)
     if (firsts[1:] < ends[:-1]).any() or (ends > CONTAINER_ROWS).any():
         raise ValueError("the runs of a container overlap or leave it")
-    if int(lengths.sum()) != count:
-        raise ValueError(f"a container of {count} rows has {int(lengths.sum())}")
+    found = int((ends - firsts).sum())
+    if found != count:
+        raise ValueError(f"a container of {count} rows has {found}")
+
+
+def _array_rows(data: bytes, start: int, count: int, low: int, high: int) -> Positions:
+    rows = _numbers(data, start, count)
+    first, end = np.searchsorted(rows, low), np.searchsorted(rows, high)
+    return rows[first:end].astype(np.int64)
+
+
+def _bitmap_rows(data: bytes, start: int, count: int, low: int, high: int) -> Positions:
+    assert count > ARRAY_VALUES_MAX
+    first, end = low // 8, (high + 7) // 8
+    bits = np.unpackbits(np.frombuffer(data, np.uint8, end - first, start + first), bitorder="little")
+    return np.flatnonzero(bits[low - 8 * first : high - 8 * first]) + low
+
+
+def _run_rows(data: bytes, start: int, count: int, low: int, high: int) -> Positions:
+    firsts, ends = _runs(data, start)
+    assert len(firsts) <= count
+    firsts, ends = np.maximum(firsts, low), np.minimum(ends, high)
+    lengths = np.maximum(ends - firsts, 0)
     before = np.cumsum(lengths) - lengths
-    return np.repeat(firsts - before, lengths) + np.arange(count)
+    return np.repeat(firsts - before, lengths) + np.arange(int(lengths.sum()))
+
+
+def _runs(data: bytes, start: int) -> tuple[Positions, Positions]:
+    """First rows of the runs, and where they end."""
+    (count,) = _words(data, start, "<H")
+    pairs = _numbers(data, start + 2, 2 * count).reshape(-1, 2).astype(np.int64)
+    return pairs[:, 0], pairs[:, 0] + pairs[:, 1] + 1
 
 
 def _joined(found: list[Containers]) -> Containers:

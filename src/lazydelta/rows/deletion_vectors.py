@@ -62,19 +62,13 @@ class DeletionVectors:
         """The deleted rows of the file from `first_row` to before `end_row`, or to the last."""
         if file.deletion_vector is None:
             return np.zeros(0, np.int64)
-        try:
-            return self._bitmap(file, file.deletion_vector).between(first_row, end_row)
-        except ValueError as damage:
-            raise self._damaged(file, str(damage)) from damage
+        return self._bitmap(file, file.deletion_vector).between(first_row, end_row)
 
     def check_rows(self, file: DataFile, row_count: int) -> None:
         """An error where the vector lists a row that the Parquet file of `row_count` rows does not have."""
         if file.deletion_vector is None:
             return
-        try:
-            last = self._bitmap(file, file.deletion_vector).last()
-        except ValueError as damage:
-            raise self._damaged(file, str(damage)) from damage
+        last = self._bitmap(file, file.deletion_vector).last()
         if last is not None and last >= row_count:
             raise self._damaged(file, f"it lists row {last}, but the data file has {row_count} rows")
 
@@ -110,9 +104,13 @@ class DeletionVectors:
                 self._kept_bytes -= oldest.size_bytes
 
     def _checked(self, file: DataFile, vector: DeletionVector) -> RoaringBitmapArray:
-        found = parse_bitmap_array(self._data(file, vector))
+        try:
+            found = parse_bitmap_array(self._data(file, vector))
+        except ValueError as damage:
+            raise self._damaged(file, str(damage)) from damage
         if found.cardinality != vector.cardinality:
-            raise ValueError(f"it lists {found.cardinality} rows, but the log says {vector.cardinality}")
+            told = f"it lists {found.cardinality} rows, but the log says {vector.cardinality}"
+            raise self._damaged(file, told)
         return found
 
     def _data(self, file: DataFile, vector: DeletionVector) -> bytes:
