@@ -24,6 +24,7 @@ class Reading(msgspec.Struct, frozen=True, eq=False):
     wanted: pa.DataType
     leaves: tuple[int, ...]  # of the file, ascending
     cast: Cast | None = None  # of a leaf
+    stored: pa.DataType | None = None  # of a leaf: its type in the file
     # Of a struct: a reading for each field of `wanted`, and where it is among the children that are read.
     # Of an array: the element's; of a map: the key's and the value's.
     children: tuple[Reading | None, ...] = ()
@@ -49,8 +50,15 @@ def fields_of(parent: pa.StructArray | pa.RecordBatch, reading: Reading, row_cou
             found.append(pa.nulls(row_count, field.type))
         else:
             stored = parent.field(place) if isinstance(parent, pa.StructArray) else parent.column(place)
-            found.append(converted(stored, child))
+            found.append(_converted_field(stored, child, field.name))
     return found
+
+
+def _converted_field(array: pa.Array, reading: Reading, name: str) -> pa.Array:
+    try:
+        return converted(array, reading)
+    except pa.ArrowException as damage:
+        raise pa.ArrowInvalid(f"the column {name!r} has a value that does not fit: {damage}") from damage
 
 
 def _struct(array: pa.StructArray, reading: Reading) -> pa.Array:

@@ -106,7 +106,7 @@ class FileShape:
             case PrimitiveType(name) if name != "variant" and not kinds.is_nested(stored.type):
                 cast = leaf_cast(stored.type, arrow_type(wanted))
                 if cast is not None:
-                    return Reading(arrow_type(wanted), (stored.first_leaf,), cast=cast)
+                    return Reading(arrow_type(wanted), (stored.first_leaf,), cast=cast, stored=stored.type)
         raise self._contradiction(stored.type, wanted, path)
 
     def _struct(

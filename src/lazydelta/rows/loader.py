@@ -9,6 +9,7 @@ hold the interpreter's lock.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Generator
 
 import msgspec
@@ -26,6 +27,7 @@ from lazydelta.rows.deletion_vectors import DeletionVectors
 from lazydelta.rows.file_shape import FileShape
 from lazydelta.rows.filled_columns import metadata_column, partition_column
 from lazydelta.rows.parquet_file import OpenedFile, decoded_bytes, open_parquet, slices
+from lazydelta.rows.row_group_pruning import row_groups_left
 from lazydelta.rows.segment import Segment
 from lazydelta.rows.selection import METADATA_COLUMNS, Selection
 from lazydelta.storage import Storage
@@ -71,6 +73,24 @@ class RowLoader:
             ]
         )
         self._last_shape: _Shape | None = None
+        self._lock = threading.Lock()
+        self._row_groups_seen = 0
+        self._row_groups_skipped = 0
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of what is loaded: fields of the selection, then metadata columns."""
+        return self._schema
+
+    @property
+    def row_groups_seen(self) -> int:
+        """Of the files opened so far."""
+        return self._row_groups_seen
+
+    @property
+    def row_groups_skipped(self) -> int:
+        """Of those seen: how many the footer's statistics rule out."""
+        return self._row_groups_skipped
 
     def segments(self, file: DataFile) -> list[Segment]:
         """The row groups of a file that might match, after its footer was read."""
@@ -81,18 +101,19 @@ class RowLoader:
         reading = self._reading(opened, where)
         self._vectors.check_rows(file, opened.metadata.num_rows)
         found, first = [], 0
-        for index in range(opened.metadata.num_row_groups):
+        for index, is_left in enumerate(self._row_groups_left(opened, reading, file)):
             num_rows = opened.metadata.row_group(index).num_rows
-            found.append(
-                Segment(
-                    file=file,
-                    row_group=index,
-                    first_row=first,
-                    num_rows=num_rows,
-                    size_bytes=decoded_bytes(opened, index, reading.leaves),
-                    opened=opened,
+            if is_left and num_rows:
+                found.append(
+                    Segment(
+                        file=file,
+                        row_group=index,
+                        first_row=first,
+                        num_rows=num_rows,
+                        size_bytes=decoded_bytes(opened, index, reading.leaves),
+                        opened=opened,
+                    )
                 )
-            )
             first += num_rows
         return found
 
@@ -171,6 +192,16 @@ class RowLoader:
         found = _Shape(opened.schema, shape.reading(self._stored_fields))
         self._last_shape = found
         return found.reading
+
+    def _row_groups_left(self, opened: OpenedFile, reading: Reading, file: DataFile) -> list[bool]:
+        count = opened.metadata.num_row_groups
+        left = [True] * count
+        if self._predicate is not None and count:
+            left = row_groups_left(opened.metadata, reading, self._predicate, file).tolist()
+        with self._lock:
+            self._row_groups_seen += count
+            self._row_groups_skipped += count - sum(left)
+        return left
 
     def _where(self, file: DataFile) -> str:
         return file.path if "://" in file.path else f"{self._storage.root}/{file.path}"
