@@ -20,6 +20,7 @@ from lazydelta import limits
 from lazydelta.storage import RangedFile, Storage
 
 _PARQUET_BYTES_MIN = 12  # magic, footer length, magic
+_BLOCK_BYTES_MIN = 64 * limits.KIB
 
 
 class OpenedFile(msgspec.Struct, frozen=True, eq=False):
@@ -28,6 +29,7 @@ class OpenedFile(msgspec.Struct, frozen=True, eq=False):
     source: RangedFile  # its tail is in memory, and with it all of a small file
     metadata: pq.FileMetaData
     schema: pa.Schema  # as pyarrow reads it
+    size_bytes: int
 
 
 def open_parquet(storage: Storage, name: str, size_bytes: int) -> OpenedFile:
@@ -38,7 +40,7 @@ def open_parquet(storage: Storage, name: str, size_bytes: int) -> OpenedFile:
             name, 0, size_bytes
         )  # too short for pyarrow to look: whether it is there comes first
     reader = _reader(source, None)
-    return OpenedFile(source, reader.metadata, reader.schema_arrow)
+    return OpenedFile(source, reader.metadata, reader.schema_arrow, size_bytes)
 
 
 def chunk_ranges(opened: OpenedFile, row_group: int, leaves: Sequence[int]) -> list[tuple[int, int]]:
@@ -50,7 +52,10 @@ def chunk_ranges(opened: OpenedFile, row_group: int, leaves: Sequence[int]) -> l
         start = chunk.data_page_offset
         if chunk.has_dictionary_page and chunk.dictionary_page_offset:
             start = min(start, chunk.dictionary_page_offset)
-        found.append((start, chunk.total_compressed_size))
+        length = chunk.total_compressed_size
+        if not 0 <= start <= start + length <= opened.size_bytes:
+            raise pa.ArrowInvalid(f"column {leaf} of row group {row_group} lies outside the file")
+        found.append((start, length))
     return sorted(found)
 
 
@@ -66,16 +71,26 @@ def slices(
     """The rows of a row group in their order, at most `batch_rows` at a time, as the file has them."""
     ranges = chunk_ranges(opened, row_group, leaves)
     with closing(opened.source.sibling()) as source:
-        is_small = sum(length for _, length in ranges) <= limits.DATA_PRELOAD_BYTES_MAX
-        if is_small:
-            source.preload(ranges)
-        else:
-            source.stream_through(ranges)
-        reader = _reader(source, opened.metadata, buffer_size=0 if is_small else limits.READ_BLOCK_BYTES)
+        buffer_size = _declare(source, ranges)
+        reader = _reader(source, opened.metadata, buffer_size=buffer_size)
         # By position, because names may hold dots. One thread: segments are what runs side by side.
         yield from reader.reader.iter_batches(
             batch_rows, row_groups=[row_group], column_indices=list(leaves), use_threads=False
         )
+
+
+def _declare(source: RangedFile, ranges: Sequence[tuple[int, int]]) -> int:
+    """Fetch small chunks at once, of large ones the head; how many bytes pyarrow shall read at a time."""
+    if sum(length for _, length in ranges) <= limits.DATA_PRELOAD_BYTES_MAX:
+        source.preload(ranges)
+        return 0
+    # All columns are read side by side, so that together their blocks must be small.
+    block = min(limits.READ_BLOCK_BYTES, max(_BLOCK_BYTES_MIN, limits.DATA_PRELOAD_BYTES_MAX // len(ranges)))
+    source.preload((start, min(length, block)) for start, length in ranges)
+    source.stream_through(
+        [(start + block, length - block) for start, length in ranges if length > block], block_bytes=block
+    )
+    return block
 
 
 def _reader(source: RangedFile, metadata: pq.FileMetaData | None, buffer_size: int = 0) -> pq.ParquetFile:
