@@ -65,6 +65,8 @@ PREFETCH_SEGMENTS = 2  # row groups read ahead of the consumer, unless it says h
 PREFETCH_ADAPTIVE_MAX = 8  # as many where the consumer has to wait
 PREFETCH_SEGMENTS_MAX = 64  # as many as a caller may ask for
 PREFETCH_BYTES_MAX = 64 * MIB  # of rows decoded and not yet consumed
+MATERIALIZE_BYTES = 16 * MIB  # rows of a segment held to be turned round, before they go to disk
+FILES_REMEMBERED_MAX = 4096  # of a scan of rows, to notice a file that comes twice
 
 # --- cache -------------------------------------------------------------------
 CACHE_BYTES = 64 * MIB  # kept by a process over all tables

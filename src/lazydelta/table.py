@@ -27,7 +27,9 @@ from lazydelta.log.time_travel import version_at
 from lazydelta.protocol.actions import Metadata, Protocol
 from lazydelta.protocol.names import LOG_FOLDER
 from lazydelta.protocol.schema import arrow_schema
+from lazydelta.rows.date_range import DateRange
 from lazydelta.rows.iterator import LazyRecordBatchIterator
+from lazydelta.rows.row_scan import RowRange
 from lazydelta.rows.source import RowSource
 from lazydelta.scan import DeltaFile, LazyScanConfig, ScanReport, ScanStrategy, files_of
 from lazydelta.scan.cache import PROCESS_CACHE, Owner
@@ -112,14 +114,19 @@ class Scan:
         self,
         columns: Sequence[str] | None = None,
         *,
+        date_range: DateRange | None = None,
+        row_range: RowRange | None = None,
         prefetch_size: int = limits.PREFETCH_SEGMENTS,
         lazy: bool = True,
     ) -> LazyRecordBatchIterator:
         """The rows that match, as Arrow batches; `columns` chooses and orders them, None means all.
 
-        `prefetch_size` row groups are read while the consumer works; `lazy=False` reads everything first.
+        `date_range` (start, end) bounds the table's time column, both ends included. `row_range` (first, end)
+        takes rows by their place among those that match. `prefetch_size` row groups are read while the
+        consumer works; `lazy=False` reads everything before it returns.
         """
-        return self._source.rows(columns).batches(prefetch_size=prefetch_size, lazy=lazy)
+        source = self._source if date_range is None else self._source.within(date_range)
+        return source.rows(columns, row_range=row_range).batches(prefetch_size=prefetch_size, lazy=lazy)
 
     def explain(self) -> ScanReport:
         """What the latest run read and skipped, and why; runs the scan once if none has begun."""

@@ -47,6 +47,7 @@ class RowRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     columns: tuple[str, ...]
     stats_paths: tuple[tuple[str, ...], ...] = ()  # physical paths whose typed statistics are wanted
+    takes_json_stats: bool = True  # where there are no typed ones; off where they are not worth their bytes
     keep_row_groups: RowGroupFilter | None = None
     keep_rows: RowFilter | None = None
     batch_rows: int = limits.BATCH_ROWS
@@ -213,6 +214,8 @@ def _columns(part: ParquetPart, request: RowRequest) -> tuple[str, ...]:
     if not request.stats_paths:
         return request.columns
     form = STATS_PARSED if has_typed_statistics(part) else "stats"
+    if form == "stats" and not request.takes_json_stats:
+        return request.columns
     return request.columns if form in request.columns else (*request.columns, form)
 
 

@@ -23,6 +23,15 @@ def limited(batches: Batches, limit: int | None) -> Batches:
             yield rows
 
 
+def without_first(batches: Batches, count: int) -> Batches:
+    """The rows after the first `count`."""
+    with closing(batches):
+        for rows in batches:
+            if count < rows.num_rows:
+                yield rows.slice(count) if count else rows
+            count = max(0, count - rows.num_rows)
+
+
 def sliced(batches: Batches, batch_rows: int) -> Batches:
     """The same rows, at most so many in a batch; nothing is copied."""
     with closing(batches):

@@ -1,20 +1,119 @@
-"""OrderedFileIterator: the live files of a scan, one at a time, in the order that the scan walks.
+"""OrderedFileIterator: the traversal of a scan of rows, one live file after the other.
 
-Why: the traversal of a scan of rows. Contract: it loads no rows, filters none and counts none; no file comes
-twice; closing it ends the scan of files.
+Contract, asserted as the files go by: in an ordered scan each file comes strictly after the one before it, by
+order value, then path as the log spells it, then deletion vector; so none comes twice. Without an order, none
+comes twice among the last `limits.FILES_REMEMBERED_MAX`. It loads no rows and filters none.
+A limit on rows ends the traversal only where the filter is decided by partition values alone: rows of files
+that match are counted by `numRecords` less those that the deletion vector lists; unknown counts as none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import closing
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lazydelta import limits
+from lazydelta.predicate import BoundPredicate
+from lazydelta.predicate.rows import matches
+from lazydelta.protocol.partition_values import parse_partition_column, raw_partition_column
+from lazydelta.protocol.schema import PrimitiveType
 from lazydelta.rows.data_file import DATA_FILE_COLUMNS, DataFile, data_files
 from lazydelta.scan import FileScan
+from lazydelta.scan.config import ScanOrder
+from lazydelta.scan.record_counts import NUM_RECORDS
+
+FileKey = tuple[bool, Any, str, str]  # comparable: whether there is an order value, it, raw path, dv id
 
 
-def ordered_files(scan: FileScan) -> Generator[DataFile, None, None]:
-    """The files as the scan gives them."""
-    with closing(scan.batches(DATA_FILE_COLUMNS)) as batches:
-        for batch in batches:
-            yield from data_files(batch)
+class OrderedFileIterator:
+    """The files of one run; `for` pulls them from the log, closing the generator ends the scan of files."""
+
+    def __init__(self, scan: FileScan, *, row_limit: int | None = None) -> None:
+        """`row_limit`: no more rows are needed; heeded where that is safe."""
+        self._scan = scan
+        self._row_limit = row_limit if covers_limit(scan.predicate) else None
+        self._descending = scan.config.order == ScanOrder.DESC
+
+    def __iter__(self) -> Generator[DataFile, None, None]:
+        files = self._files()
+        checked = _in_order(files, descending=self._descending) if self._is_ordered else _none_twice(files)
+        rows_found = 0
+        with closing(files):
+            for file in checked:
+                rows_found += file.live_rows
+                yield file
+                if self._row_limit is not None and rows_found >= self._row_limit:
+                    return
+
+    @property
+    def _is_ordered(self) -> bool:
+        return self._scan.config.order is not None
+
+    def _files(self) -> Generator[DataFile, None, None]:
+        counts = self._row_limit is not None
+        columns = (*DATA_FILE_COLUMNS, NUM_RECORDS) if counts else DATA_FILE_COLUMNS
+        with closing(self._scan.batches(columns, with_keys=True)) as batches:
+            for batch in batches:
+                yield from data_files(self._certain(batch) if counts else batch)
+
+    def _certain(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The same with counts only for files whose rows all match."""
+        predicate = self._scan.predicate
+        if predicate is None:
+            return batch
+        match = pc.fill_null(matches(predicate, self._partitions(batch, predicate)), False)
+        at = batch.schema.get_field_index(NUM_RECORDS)
+        counts = pc.if_else(match, batch.column(at), pa.scalar(None, pa.int64()))
+        return batch.set_column(at, NUM_RECORDS, counts)
+
+    def _partitions(self, batch: pa.RecordBatch, predicate: BoundPredicate) -> pa.RecordBatch:
+        """The typed partition values that the filter names."""
+        arrays = {}
+        for name in {path[0] for path in predicate.columns}:
+            field = self._scan.snapshot.schema.field(name)
+            assert field is not None
+            assert isinstance(field.type, PrimitiveType), "Delta partitions by primitive columns alone"
+            raw = raw_partition_column(batch.column("partition_values"), field.name)
+            arrays[name] = parse_partition_column(raw, field.type, time_zone=self._scan.config.time_zone)
+        if not arrays:  # a constant: any column will do to carry the number of rows
+            return batch
+        return pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
+
+
+def covers_limit(predicate: BoundPredicate | None) -> bool:
+    """Whether a file's rows match all or none, so that counting rows by the log is safe."""
+    return predicate is None or predicate.decided_by_partitions
+
+
+def file_key(file: DataFile) -> FileKey:
+    """Where a file stands in an ordered scan; one without an order value comes before all that have one."""
+    assert file.raw_path is not None, "only an ordered scan has keys"
+    return (file.order_value is not None, file.order_value, file.raw_path, file.dv_id or "")
+
+
+def _in_order(files: Iterator[DataFile], *, descending: bool) -> Iterator[DataFile]:
+    before: FileKey | None = None
+    for file in files:
+        key = file_key(file)
+        if before is not None:
+            first, second = (key, before) if descending else (before, key)
+            # Not `first < second`: NaN is in no order.
+            assert first[:3] == second[:3] or not second < first, f"{file.path} comes out of order"
+            assert first != second, f"{file.path} comes twice"
+        before = key
+        yield file
+
+
+def _none_twice(files: Iterator[DataFile]) -> Iterator[DataFile]:
+    seen: dict[tuple[str, str | None], None] = {}
+    for file in files:
+        key = (file.path, file.dv_id)
+        assert key not in seen, f"{file.path} comes twice"
+        seen[key] = None
+        if len(seen) > limits.FILES_REMEMBERED_MAX:
+            del seen[next(iter(seen))]
+        yield file

@@ -1,6 +1,6 @@
 """One run of a scan of rows: the stages, their threads, and how they end.
 
-    ordered files → segments (footers, ahead) → rows (decoded and filtered, ahead) → limit
+    ordered files → segments (footers, ahead) → rows (decoded and filtered, ahead) → limit → first row
 
 Contract: nothing is read before the first batch is pulled. `stop` may come from any thread, at any time, more
 than once; it does not wait for a read that is under way, and what such a read brings is dropped.
@@ -19,8 +19,9 @@ from lazydelta import limits
 from lazydelta.log.file_rows import Batches
 from lazydelta.predicate import BoundPredicate
 from lazydelta.rows.data_file import DataFile
-from lazydelta.rows.limit import limited, sliced
+from lazydelta.rows.limit import limited, sliced, without_first
 from lazydelta.rows.loader import RowLoader
+from lazydelta.rows.materialize import backwards
 from lazydelta.rows.prefetch import Piece, Prefetch
 from lazydelta.rows.residual_filter import matching
 from lazydelta.rows.segment import Segment
@@ -33,7 +34,9 @@ class RowPlan(msgspec.Struct, frozen=True, kw_only=True):
     selection: Selection
     schema: pa.Schema  # of what comes out
     predicate: BoundPredicate | None
-    limit: int | None  # rows
+    first_row: int  # of those that match: what comes before is left out
+    limit: int | None  # rows, those left out among them
+    is_backwards: bool  # the rows of a file last first
     batch_rows: int  # of a batch that comes out
     prefetch_size: int
 
@@ -47,7 +50,8 @@ class RowPlan(msgspec.Struct, frozen=True, kw_only=True):
         """Rows of a row group that are decoded at once: many cost less each, few come sooner."""
         if self.limit is None:
             return max(self.batch_rows, limits.DATA_BATCH_ROWS)
-        return self.batch_rows if self.predicate is not None else max(1, min(self.limit, self.batch_rows))
+        is_exact = self.predicate is None and not self.is_backwards
+        return max(1, min(self.limit, self.batch_rows)) if is_exact else self.batch_rows
 
 
 class RowRun:
@@ -73,7 +77,8 @@ class RowRun:
     def batches(self) -> Batches:
         """The rows that come out; whoever pulls must `stop` the run in the end."""
         plan = self._plan
-        yield from sliced(limited(_each(self._rows), plan.limit), plan.batch_rows)
+        rows = without_first(limited(_each(self._rows), plan.limit), plan.first_row)
+        yield from sliced(rows, plan.batch_rows)
 
     def stop(self) -> None:
         """End the reads."""
@@ -84,9 +89,14 @@ class RowRun:
         self._loader.close()
 
     def _opened(self, file: DataFile) -> Iterator[Segment]:
-        yield from self._loader.segments(file)
+        segments = self._loader.segments(file)
+        yield from reversed(segments) if self._plan.is_backwards else segments
 
     def _loaded(self, segment: Segment) -> Batches:
+        rows = self._matching(segment)
+        return backwards(rows) if self._plan.is_backwards else rows
+
+    def _matching(self, segment: Segment) -> Batches:
         plan = self._plan
         for loaded in self._loader.load(segment):
             rows = matching(loaded, plan.predicate)

@@ -15,22 +15,31 @@ from lazydelta import limits
 from lazydelta.errors import InvalidRequestError
 from lazydelta.rows.iterator import LazyRecordBatchIterator
 from lazydelta.rows.loader import RowLoader
-from lazydelta.rows.ordered_files import ordered_files
+from lazydelta.rows.ordered_files import OrderedFileIterator
 from lazydelta.rows.row_run import RowPlan, RowRun
 from lazydelta.rows.selection import Selection, select
 from lazydelta.scan import FileScan
-from lazydelta.scan.config import check_number
+from lazydelta.scan.config import ScanOrder, check_number
 from lazydelta.storage import Deadline
+
+RowRange = tuple[int | None, int | None]
 
 
 class RowScan:
     """The rows of the files of a scan; can be run again, each run reads anew."""
 
     def __init__(
-        self, files: FileScan, columns: Sequence[str] | None = None, *, limit: int | None = None
+        self,
+        files: FileScan,
+        columns: Sequence[str] | None = None,
+        *,
+        limit: int | None = None,
+        row_range: RowRange | None = None,
     ) -> None:
+        """`row_range` (first, end): of the rows that match, in the scan's order; the limit counts from 0."""
         self.files = files
-        self.limit = limit
+        self.first_row, end = _checked_range(row_range)
+        self.limit = limit if end is None else min(end, limit) if limit is not None else end
         self.selection: Selection = select(
             files.snapshot, columns, files.predicate, time_zone=files.config.time_zone
         )
@@ -65,7 +74,9 @@ class RowScan:
             selection=self.selection,
             schema=self.schema,
             predicate=self.files.predicate,
+            first_row=self.first_row,
             limit=self.limit,
+            is_backwards=config.order == ScanOrder.DESC,
             batch_rows=config.batch_size,
             prefetch_size=prefetch_size,
         )
@@ -76,4 +87,23 @@ class RowScan:
             predicate=self.files.predicate,
             batch_rows=plan.slice_rows,
         )
-        return RowRun(plan, ordered_files(self.files), loader)
+        return RowRun(plan, iter(OrderedFileIterator(self.files, row_limit=self.limit)), loader)
+
+
+def _checked_range(row_range: RowRange | None) -> tuple[int, int | None]:
+    """First row and end, or an error; None on either side means no bound."""
+    try:
+        first, end = (None, None) if row_range is None else row_range
+    except (TypeError, ValueError):
+        first = end = -1
+    is_sound = all(
+        side is None or (isinstance(side, int) and not isinstance(side, bool) and side >= 0)
+        for side in (first, end)
+    )
+    if not is_sound or (first is not None and end is not None and end < first):
+        raise InvalidRequestError(
+            f"row_range is {row_range!r}",
+            "batches()",
+            "give (first, end), whole numbers with 0 <= first <= end",
+        )
+    return first or 0, end

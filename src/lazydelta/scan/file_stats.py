@@ -22,8 +22,7 @@ from lazydelta.log.checkpoint import RowRequest
 from lazydelta.log.file_rows import Mask
 from lazydelta.log.parquet_part import ParquetPart
 from lazydelta.protocol.paths import canonical_paths, listed_path
-from lazydelta.protocol.schema import PrimitiveType
-from lazydelta.protocol.statistics import StatsColumn
+from lazydelta.scan.record_counts import COUNTS
 from lazydelta.scan.replay import Replay, reverse_files
 from lazydelta.scan.report import ScanTally
 from lazydelta.scan.scanner import FileScan
@@ -34,8 +33,6 @@ from lazydelta.sidecar.read.reader import SidecarRequest
 from lazydelta.sidecar.read.wanted_paths import WantedPaths
 
 _WHERE = "get_stats_for_files()"
-# Asks for the counts that every file has, without any column.
-_COUNTS = StatsColumn((), PrimitiveType("void"), null_count_only=True)
 
 
 def look_up_stats(scan: FileScan, paths: Sequence[str], stat_columns: Sequence[str]) -> pa.RecordBatch:
@@ -76,7 +73,7 @@ def _requests(
 ) -> tuple[RowRequest, SidecarRequest]:
     has_partitions = any(column.is_partition for column in columns)
     names = ("path", "deletion_vector", *(["partition_values"] if has_partitions else []))
-    statistics = tuple(column.wanted for column in columns if not column.is_partition) or (_COUNTS,)
+    statistics = tuple(column.wanted for column in columns if not column.is_partition) or (COUNTS,)
     rows = RowRequest(
         columns=names,
         stats_paths=tuple(column.path for column in statistics),

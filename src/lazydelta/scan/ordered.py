@@ -32,6 +32,7 @@ from lazydelta.scan.floor import (
     sidecar_lost,
 )
 from lazydelta.scan.keys import FileKeys
+from lazydelta.scan.record_counts import NUM_RECORDS, with_record_counts
 from lazydelta.scan.remove_set import RemoveSet
 from lazydelta.scan.replay import note_trip
 from lazydelta.scan.run import Replay
@@ -61,7 +62,8 @@ class _Plan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def schema(self) -> pa.Schema:
         """Of the rows that are sorted and merged."""
-        fields = [pa.field(name, FILE_COLUMNS[name]) for name in self.columns]
+        types = {**FILE_COLUMNS, NUM_RECORDS: pa.int64()}
+        fields = [pa.field(name, types[name]) for name in self.columns]
         return pa.schema([*fields, *self.traversal.key_fields])
 
     @property
@@ -145,6 +147,7 @@ def _asking_for_keys(replay: Replay, traversal: Traversal) -> Replay:
         rows,
         columns=tuple(dict.fromkeys(wanted)),
         stats_paths=tuple(dict.fromkeys(stats_paths)),
+        takes_json_stats=rows.takes_json_stats or stats_paths != rows.stats_paths,
         row_groups_per_batch=config.checkpoint_row_groups_per_batch,
         read_ahead=True,
     )
@@ -287,6 +290,8 @@ def _sorted_floor(plan: _Plan, replay: Replay, mask: RemoveSet) -> Batches:
 def _shaped(plan: _Plan, rows: pa.RecordBatch) -> pa.RecordBatch:
     """The columns that go out, and the keys."""
     keyed = with_keys(rows, plan.traversal.column)
+    if NUM_RECORDS in plan.columns:
+        keyed = with_record_counts(keyed)
     arrays = []
     for field in plan.schema:
         if field.name not in keyed.schema.names:

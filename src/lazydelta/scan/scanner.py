@@ -15,15 +15,19 @@ from contextlib import closing, contextmanager
 from difflib import get_close_matches
 from functools import lru_cache, partial
 
+import pyarrow as pa
+
 from lazydelta.errors import InvalidRequestError
 from lazydelta.log.checkpoint import RowRequest
 from lazydelta.log.commits import ReverseCommitReader
-from lazydelta.log.file_rows import DEFAULT_COLUMNS, FILE_COLUMNS, Batches
+from lazydelta.log.file_rows import DEFAULT_COLUMNS, FILE_COLUMNS, RAW_PATH, Batches
 from lazydelta.log.snapshot import Snapshot
 from lazydelta.predicate import BoundPredicate, Expression, bind, parse_where
+from lazydelta.protocol.statistics import StatsColumn
 from lazydelta.scan.config import LazyScanConfig, ScanStrategy
 from lazydelta.scan.files import logical_names, public_rows
 from lazydelta.scan.ordered import ordered_files
+from lazydelta.scan.record_counts import COUNTS, NUM_RECORDS, with_record_counts
 from lazydelta.scan.replay import Replay, forward_files, reverse_files
 from lazydelta.scan.report import NO_SOURCE, ScanReport, ScanTally, add_io, milliseconds
 from lazydelta.scan.skipping import matching_row_groups, possible_rows
@@ -34,9 +38,11 @@ from lazydelta.sidecar.find.discover import SidecarAwareProvider
 from lazydelta.sidecar.read.pruner import pruners_of
 from lazydelta.sidecar.read.public_rows import RowShape
 from lazydelta.sidecar.read.reader import SidecarRequest
+from lazydelta.sidecar.read.traversal import ORDER_VALUE
 from lazydelta.storage import Deadline, IoCounters
 from lazydelta.telemetry import log_event, record_scan
 
+_COLUMNS = (*FILE_COLUMNS, NUM_RECORDS)
 _KEPT_FILTER_CHARS = 4096  # of a filter's text that is parsed only once
 
 
@@ -63,10 +69,13 @@ class FileScan:
         self._io = IoCounters()
         self._check_floor()
 
-    def batches(self, columns: Sequence[str] = DEFAULT_COLUMNS) -> Batches:
-        """Live files as Arrow, `columns` of `FILE_COLUMNS`, at most `batch_size` rows a batch."""
+    def batches(self, columns: Sequence[str] = DEFAULT_COLUMNS, *, with_keys: bool = False) -> Batches:
+        """Live files as Arrow, `columns` of `FILE_COLUMNS` and `num_records`, at most `batch_size` a batch.
+
+        `with_keys` adds what an ordered scan goes by: `order_value`, unless that is the path, and `raw_path`.
+        """
         _check_columns(columns)
-        return self._run(tuple(columns))
+        return self._run(tuple(columns), with_keys=with_keys)
 
     def report(self) -> ScanReport:
         """What the latest run did; runs the scan once, for its numbers alone, if none has begun."""
@@ -125,7 +134,7 @@ class FileScan:
                 tally.unknown_actions = tripwire.unknown
                 self._record(tally)
 
-    def _run(self, columns: tuple[str, ...]) -> Batches:
+    def _run(self, columns: tuple[str, ...], *, with_keys: bool) -> Batches:
         tally, snapshot = ScanTally(), self.snapshot
         strategy, reason = choose_strategy(
             snapshot.segment,
@@ -137,10 +146,12 @@ class FileScan:
         tally.strategy, tally.reason = strategy.value, reason
         rows, sidecar_rows = self._row_request(columns, tally), self._sidecar_request(columns, tally)
         with self.begun(tally, rows, sidecar_rows) as replay:
-            yield from self._stages(replay, strategy, columns)
+            yield from self._stages(replay, strategy, columns, with_keys=with_keys)
             tally.is_finished = True
 
-    def _stages(self, replay: Replay, strategy: ScanStrategy, columns: tuple[str, ...]) -> Batches:
+    def _stages(
+        self, replay: Replay, strategy: ScanStrategy, columns: tuple[str, ...], *, with_keys: bool
+    ) -> Batches:
         if replay.config.limit == 0:
             return
         if replay.config.order is not None:
@@ -150,21 +161,26 @@ class FileScan:
         names = logical_names(self.snapshot.schema)
         with closing(live):
             for rows in _limited(live, replay.config.limit):
-                public = public_rows(rows, columns, names)
+                public = public_rows(_counted(rows, columns), columns, names)
+                for key in (ORDER_VALUE, RAW_PATH) if with_keys and replay.config.order is not None else ():
+                    if key in rows.schema.names:
+                        public = public.append_column(key, rows.column(key))
                 for start in range(0, rows.num_rows, replay.config.batch_size):
                     batch = public.slice(start, replay.config.batch_size)
                     replay.tally.emitted(batch.num_rows)
                     yield batch
 
     def _row_request(self, columns: tuple[str, ...], tally: ScanTally) -> RowRequest:
-        wanted = [*columns, "deletion_vector"]
+        wanted = [*(name for name in columns if name != NUM_RECORDS), "deletion_vector"]
         predicate = self.predicate
+        statistics = self._statistics(columns)
         if predicate is not None and predicate.partition_columns:
             wanted.append("partition_values")
         is_limited = self._reads_little
         return RowRequest(
             columns=tuple(dict.fromkeys(wanted)),
-            stats_paths=() if predicate is None else tuple(column.path for column in predicate.stats_columns),
+            stats_paths=tuple(column.path for column in statistics),
+            takes_json_stats=statistics != (COUNTS,) or not is_limited,
             keep_row_groups=None if predicate is None else partial(matching_row_groups, predicate=predicate),
             keep_rows=None if predicate is None else partial(possible_rows, predicate=predicate, tally=tally),
             batch_rows=self.config.batch_size,
@@ -177,15 +193,17 @@ class FileScan:
         wanted = self._row_request(columns, tally)
         if "stats" in wanted.columns:
             return None
-        predicate = self.predicate
         return SidecarRequest(
-            shape=RowShape(
-                columns=wanted.columns, statistics=() if predicate is None else predicate.stats_columns
-            ),
-            pruners=pruners_of(predicate),
+            shape=RowShape(columns=wanted.columns, statistics=self._statistics(columns)),
+            pruners=pruners_of(self.predicate),
             keep_rows=wanted.keep_rows,
             is_limited=self._reads_little,
         )
+
+    def _statistics(self, columns: tuple[str, ...]) -> tuple[StatsColumn, ...]:
+        """What is asked of the files' statistics: what the predicate judges by, and counts, if wanted."""
+        judged = () if self.predicate is None else self.predicate.stats_columns
+        return judged or ((COUNTS,) if NUM_RECORDS in columns else ())
 
     def _check_floor(self) -> None:
         guard, floor = self.config.retention_guard, max(self.snapshot.segment.floor, 0)
@@ -282,6 +300,10 @@ def _limited(batches: Batches, limit: int | None) -> Batches:
             return
 
 
+def _counted(rows: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
+    return with_record_counts(rows) if NUM_RECORDS in columns else rows
+
+
 def _commits_needed(limit: int | None, tally: ScanTally) -> int | None:
     """How many further commits a limit still needs, by what those read so far have given."""
     if limit is None:
@@ -315,12 +337,12 @@ def _bound(snapshot: Snapshot, config: LazyScanConfig) -> BoundPredicate | None:
 def _check_columns(columns: Sequence[str]) -> None:
     if isinstance(columns, str) or not columns:
         raise InvalidRequestError(
-            f"columns is {columns!r}", "file_batches()", f"give a list of some of {', '.join(FILE_COLUMNS)}"
+            f"columns is {columns!r}", "file_batches()", f"give a list of some of {', '.join(_COLUMNS)}"
         )
     for name in columns:
-        if name not in FILE_COLUMNS:
-            close = get_close_matches(name, FILE_COLUMNS, 1)
+        if name not in _COLUMNS:
+            close = get_close_matches(name, _COLUMNS, 1)
             hint = f"did you mean {close[0]}? " if close else ""
             raise InvalidRequestError(
-                f"files have no column {name!r}", "columns", f"{hint}there are: {', '.join(FILE_COLUMNS)}"
+                f"files have no column {name!r}", "columns", f"{hint}there are: {', '.join(_COLUMNS)}"
             )

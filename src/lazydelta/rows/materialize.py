@@ -1,0 +1,52 @@
+"""Materializer: rows held until all of them are there, so that the last can come first.
+
+Why: Parquet decodes forwards. The rows of a segment go out backwards only after its last row was decoded.
+Contract: gives the rows of a stream in reverse, batch by batch; up to `limits.MATERIALIZE_BYTES` are held in
+memory, further ones in a temporary folder that is gone when the stream is done, closed or dropped.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import ExitStack, closing
+
+import numpy as np
+import pyarrow as pa
+
+from lazydelta import limits
+from lazydelta.log.file_rows import Batches
+
+
+def backwards(batches: Batches) -> Batches:
+    """The same rows, last first."""
+    with ExitStack() as stack:
+        stack.enter_context(closing(batches))
+        held: list[pa.RecordBatch] = []
+        spilled: list[pa.RecordBatch] = []
+        held_bytes = 0
+        for rows in batches:
+            held.append(rows)
+            held_bytes += rows.nbytes
+            if held_bytes > limits.MATERIALIZE_BYTES:
+                spilled = _written(stack, held, batches)
+                held = []
+                break
+        for rows in (*reversed(spilled), *reversed(held)):
+            yield _reversed(rows)
+
+
+def _written(stack: ExitStack, held: list[pa.RecordBatch], more: Batches) -> list[pa.RecordBatch]:
+    """These batches and those to come, in a file; what is returned is mapped, not in memory."""
+    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="lazydelta-rows-"))
+    name = f"{folder}/rows.arrow"
+    with pa.OSFile(name, "wb") as sink, pa.ipc.new_file(sink, held[0].schema) as writer:
+        while held:
+            writer.write_batch(held.pop(0))
+        for rows in more:
+            writer.write_batch(rows)
+    reader = pa.ipc.open_file(stack.enter_context(pa.memory_map(name)))
+    return [reader.get_batch(at) for at in range(reader.num_record_batches)]
+
+
+def _reversed(rows: pa.RecordBatch) -> pa.RecordBatch:
+    return rows.take(pa.array(np.arange(rows.num_rows - 1, -1, -1)))
