@@ -89,13 +89,18 @@ def runs_body(members: Sequence[int]) -> bytes:
     return struct.pack("<H", len(runs)) + b"".join(struct.pack("<HH", *run) for run in runs)
 
 
-def encode_z85(data: bytes) -> str:
-    """Z85, padded with zeros to whole words."""
-    text = ""
-    for at in range(0, len(data), 4):
-        word = int.from_bytes(data[at : at + 4].ljust(4, b"\0"), "big")
-        text += "".join(ALPHABET[word // 85**power % 85] for power in (4, 3, 2, 1, 0))
-    return text
+def encode_z85(data: bytes, *, like_rust: bool = False) -> str:
+    """Z85; the last bytes are padded to a word with zeros behind them or, as in Rust, told by `#` before."""
+    text, tail = "", len(data) - len(data) % 4 if like_rust else len(data)
+    for at in range(0, tail, 4):
+        text += _five_characters(data[at : at + 4].ljust(4, b"\0"))
+    missing = -len(data[tail:]) % 4
+    return text + ("#" * missing + _five_characters(data[tail:].rjust(4, b"\0"))[missing:] if missing else "")
+
+
+def _five_characters(word: bytes) -> str:
+    number = int.from_bytes(word, "big")
+    return "".join(ALPHABET[number // 85**power % 85] for power in (4, 3, 2, 1, 0))
 
 
 def inline_vector(rows: Iterable[int], **form: Any) -> dict[str, Any]:

@@ -25,6 +25,23 @@ def test_what_was_encoded_comes_back_with_its_padding(data: bytes) -> None:
     assert decode_z85(encode_z85(data)) == data + bytes(-len(data) % 4)
 
 
+@given(st.binary(max_size=64))
+def test_the_tail_of_rust_comes_back_without_padding(data: bytes) -> None:
+    assert decode_z85(encode_z85(data, like_rust=True)) == data
+
+
+@pytest.mark.parametrize(("text", "data"), [("###0a", b"\x0a"), ("##093", b"\3\0"), ("#0001", b"\0\0\1")])
+def test_a_tail_of_rust_says_how_many_bytes_are_missing(text: str, data: bytes) -> None:
+    assert decode_z85(text) == data
+    assert decode_z85("HelloWorld" + text) == decode_z85("HelloWorld") + data
+
+
+@pytest.mark.parametrize("text", ["####0", "###zz", "##zzz", "#zzzz", "##", "##093Hello"])
+def test_a_tail_that_does_not_add_up_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="its text"):
+        decode_z85(text)
+
+
 @pytest.mark.parametrize("text", ["Hello1", "Hell~", "Hell\x7f", "Hellö", "####\n", "#####", "%nSc1"])
 def test_text_that_is_not_z85_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="its text"):
