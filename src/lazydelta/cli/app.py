@@ -16,7 +16,7 @@ from typer.core import TyperGroup
 
 from lazydelta.cli import arguments as arg
 from lazydelta.cli import ingest_command, maintenance_commands, stats_command
-from lazydelta.cli.outcome import log_to_stderr, outcome
+from lazydelta.cli.outcome import outcome
 from lazydelta.cli.sidecar_commands import sidecar_app
 from lazydelta.cli.streams import prepare_streams, write_json_lines, write_lines
 
@@ -147,8 +147,7 @@ def files(
     debug: arg.Debug = False,
 ) -> None:
     """List the live files, newest first, as they are found."""
-    log_to_stderr(is_wanted=debug)
-    table = arg.open_table(url, version=version, timestamp=timestamp, storage_options=storage_option)
+    table = arg.open_table(url, version, timestamp, storage_option, debug=debug)
     scan = table.scan(where, limit=limit, strategy=strategy, order=order)
     from lazydelta.cli.show_files import show_files, usual_columns
 
@@ -174,8 +173,7 @@ def explain(
     debug: arg.Debug = False,
 ) -> None:
     """Run a scan and say what it read, what it skipped, and why."""
-    log_to_stderr(is_wanted=debug)
-    table = arg.open_table(url, version=version, timestamp=timestamp, storage_options=storage_option)
+    table = arg.open_table(url, version, timestamp, storage_option, debug=debug)
     scan = table.scan(where, limit=limit, strategy=strategy, order=order)
     for _ in scan.file_batches(arg.column_names(columns, usual=["path"], with_stats=with_stats)):
         pass
@@ -200,8 +198,7 @@ def info(
 
     The file list is not read: counts and sizes come from the log's hints, where it has them.
     """
-    log_to_stderr(is_wanted=debug)
-    table = arg.open_table(url, version=version, timestamp=timestamp, storage_options=storage_option)
+    table = arg.open_table(url, version, timestamp, storage_option, debug=debug)
     from lazydelta.cli.show_info import show_info
 
     show_info(table, as_json=as_json)
@@ -219,8 +216,7 @@ def history(
     debug: arg.Debug = False,
 ) -> None:
     """List the commits that are still there, newest first."""
-    log_to_stderr(is_wanted=debug)
-    table = arg.open_table(url, version=version, timestamp=timestamp, storage_options=storage_option)
+    table = arg.open_table(url, version, timestamp, storage_option, debug=debug)
     from lazydelta.cli.show_history import show_history
 
     show_history(table.history(limit), as_json=as_json)

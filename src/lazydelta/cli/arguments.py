@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lazydelta.cli.outcome import log_to_stderr
 from lazydelta.cli.prompt_exit import raise_on_interrupt
 from lazydelta.errors import InvalidRequestError
 
@@ -93,9 +94,15 @@ def as_texts(arguments: Sequence[str]) -> list[str]:
 
 
 def open_table(
-    url: str, *, version: int | None, timestamp: str | None, storage_options: Sequence[str] | None
+    url: str,
+    version: int | None,
+    timestamp: str | None,
+    storage_options: Sequence[str] | None,
+    *,
+    debug: bool,
 ) -> Table:
-    """The table that the arguments name."""
+    """The table that the arguments name, read from now on with its events on stderr where they are wanted."""
+    log_to_stderr(is_wanted=debug)
     options = option_pairs(storage_options or ())
     from lazydelta.table import open as open_delta_table
 

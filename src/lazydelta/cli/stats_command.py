@@ -14,7 +14,6 @@ from typing import Annotated
 import typer
 
 from lazydelta.cli import arguments as arg
-from lazydelta.cli.outcome import log_to_stderr
 from lazydelta.errors import InvalidRequestError, LazyDeltaError
 
 EXAMPLES = """\b
@@ -60,8 +59,7 @@ def stats(
     debug: arg.Debug = False,
 ) -> None:
     """Show min, max and null counts of files."""
-    log_to_stderr(is_wanted=debug)
-    table = arg.open_table(url, version=version, timestamp=timestamp, storage_options=storage_option)
+    table = arg.open_table(url, version, timestamp, storage_option, debug=debug)
     from lazydelta.cli.show_stats import show_stats
 
     asked = _asked(paths)

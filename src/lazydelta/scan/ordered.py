@@ -92,7 +92,7 @@ def ordered_files(replay: Replay, snapshot: Snapshot, columns: Sequence[str]) ->
     replay.tally.strategy, replay.tally.reason = "ordered", _reason(plan)
     with ExitStack() as stack:
         seen = stack.enter_context(closing(RemoveSet(replay.config.remove_set_memory_limit)))
-        tail = stack.enter_context(plan.sorter())
+        tail = stack.enter_context(closing(plan.sorter()))
         parts = None if plan.obstacle is not None else stack.enter_context(closing(_parts(plan, seen)))
         try:
             with _begun(parts):
@@ -278,7 +278,7 @@ def _count(replay: Replay, parts: OrderedRows) -> None:
 
 def _sorted_floor(plan: _Plan, replay: Replay, mask: RemoveSet) -> Batches:
     """The files at the checkpoint, sorted before the first comes out."""
-    with plan.sorter() as sorter:
+    with closing(plan.sorter()) as sorter:
         with closing(Floor(replay)) as floor, closing(floor.rows(mask)) as stream:
             for rows in stream:
                 sorter.add(_shaped(plan, rows))

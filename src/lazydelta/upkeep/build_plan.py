@@ -22,7 +22,7 @@ from lazydelta.protocol.actions import Metadata, Protocol
 from lazydelta.protocol.features import check_readable
 from lazydelta.protocol.names import LOG_FOLDER
 from lazydelta.protocol.schema import StructType, parse_schema
-from lazydelta.sidecar.format.binding import make_binding, mismatch
+from lazydelta.sidecar.format.binding import foreign_reason, make_binding
 from lazydelta.sidecar.format.config import SidecarConfig, checked
 from lazydelta.sidecar.format.damage import DamagedSidecarError
 from lazydelta.sidecar.format.folder import SidecarListing, list_sidecars, read_manifest
@@ -127,21 +127,6 @@ def checkpoint_bytes(plan: BuildPlan) -> int:
         for rows in stream:
             total += pc.sum(rows.column("size"), min_count=0).as_py()
     return total
-
-
-def foreign_reason(storage: Storage, manifest: Manifest, log: LogListing) -> str | None:
-    """Why a manifest does not belong to this log; None if it does."""
-    at_version = [found for found in log.checkpoints if found.version == manifest.version]
-    bound = [file.name for file in manifest.binding.checkpoint]
-    # Several checkpoints of one version are equals: the sidecar was made from one of them.
-    same = [found for found in at_version if _names(found) == bound]
-    return mismatch(
-        storage,
-        manifest,
-        checkpoint=next(reversed(same or at_version), None),
-        commit=log.commits.get(manifest.version),
-        crc=log.crcs.get(manifest.version),
-    )
 
 
 def missing_part(manifest: Manifest, listing: SidecarListing) -> str | None:
@@ -290,7 +275,3 @@ def _because(plan: BuildPlan, reason: str) -> BuildPlan:
     """The plan with one more reason."""
     joined = "; ".join(itertools.chain([plan.reason] if plan.reason else [], [reason]))
     return msgspec.structs.replace(plan, reason=joined)
-
-
-def _names(checkpoint: CheckpointFiles) -> list[str]:
-    return [file.name.removeprefix(f"{LOG_FOLDER}/") for file in checkpoint.files]

@@ -9,9 +9,9 @@ import msgspec
 
 from lazydelta.log.snapshot import Snapshot
 from lazydelta.protocol.actions import Metadata, Protocol
+from lazydelta.sidecar.format.binding import foreign_reason
 from lazydelta.sidecar.format.manifest import Manifest
 from lazydelta.storage import Storage
-from lazydelta.upkeep.build_plan import foreign_reason
 from lazydelta.upkeep.inventory import Inventory, part_sizes
 
 

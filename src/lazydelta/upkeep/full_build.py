@@ -30,7 +30,7 @@ def write_full(plan: BuildPlan, sink: PartSink, progress: Progress) -> None:
     keys = [name for name, _ in sort_keys(plan.layout)]
     sample: pa.RecordBatch | None = None
     total_bytes = 0
-    with ExternalSorter(plan.layout.schema, keys, plan.config.sort_memory_bytes) as sorter:
+    with closing(ExternalSorter(plan.layout.schema, keys, plan.config.sort_memory_bytes)) as sorter:
         # Statistics are decoded ahead while rows are sorted and go to disk.
         with closing(prefetch(_checkpoint_rows(plan), batches_max=2)) as stream:
             for rows in stream:

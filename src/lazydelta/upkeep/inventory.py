@@ -16,7 +16,7 @@ from enum import Enum
 import msgspec
 
 from lazydelta.log.segment import LogListing, build_segment, list_log
-from lazydelta.sidecar.format.binding import is_same
+from lazydelta.sidecar.format.binding import foreign_reason, is_same
 from lazydelta.sidecar.format.config import SidecarConfig
 from lazydelta.sidecar.format.damage import DamagedSidecarError
 from lazydelta.sidecar.format.delta_file import DeltaFacts, DeltaFileReader
@@ -24,7 +24,7 @@ from lazydelta.sidecar.format.folder import ListedFile, SidecarListing, list_sid
 from lazydelta.sidecar.format.manifest import FORMAT, Manifest
 from lazydelta.sidecar.format.names import parse_name
 from lazydelta.storage import ObjectInfo, ObjectNotFoundError, Storage
-from lazydelta.upkeep.build_plan import foreign_reason, missing_part
+from lazydelta.upkeep.build_plan import missing_part
 
 # How a local put names its file before it is linked into place.
 _TEMPORARY = re.compile(r"^\.(?P<name>.+)\.[0-9a-f]{32}\.tmp$")

@@ -12,8 +12,6 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -43,14 +41,6 @@ class KeyPartitions:
         self._held_bytes = 0
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._runs: list[Path] = []  # each holds one batch per partition, in order
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     @property
     def is_on_disk(self) -> bool:

@@ -75,7 +75,8 @@ def write_incremental(plan: BuildPlan, sink: PartSink, progress: Progress) -> li
     keys = [name for name, _ in sort_keys(plan.layout)]
     touched = TouchedOrder(plan.layout)
     with ExitStack() as stack:
-        sorter = stack.enter_context(ExternalSorter(plan.layout.schema, keys, plan.config.sort_memory_bytes))
+        sorter = ExternalSorter(plan.layout.schema, keys, plan.config.sort_memory_bytes)
+        stack.enter_context(closing(sorter))
         seen = stack.enter_context(closing(RemoveSet()))
         new_rows = _NewRows(sorter=sorter)
         _gather(plan, new_rows, touched, seen)

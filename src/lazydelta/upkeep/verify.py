@@ -202,9 +202,8 @@ class _Run:
                 snapshot.state.metadata, snapshot.schema, stats_paths=sorted(paths), time_column=None
             )
             schema = layout.schema.append(pa.field(JSON_COLUMN, pa.string()))
-            log = stack.enter_context(
-                KeyPartitions(schema, count=count, memory_bytes=self._config.sort_memory_bytes // 2)
-            )
+            log = KeyPartitions(schema, count=count, memory_bytes=self._config.sort_memory_bytes // 2)
+            stack.enter_context(closing(log))
             self._read_log(snapshot, layout, log)
             names = [part.file for part in manifest.parts]
             for number in range(count):
@@ -276,7 +275,7 @@ class _Families:
             # A few schemas at most: one for each change of the table's columns that a part outlived.
             memory_bytes = self._memory_bytes // 2 >> len(self.sides)
             side = KeyPartitions(schema, count=self._count, memory_bytes=memory_bytes)
-            self.sides[schema] = self._stack.enter_context(side)
+            self.sides[schema] = self._stack.enter_context(closing(side))
         for batch in rows.to_batches():
             numbers = pa.array([number] * batch.num_rows, pa.int32())
             side.add(pa.RecordBatch.from_arrays([*batch.columns, numbers], schema=schema))

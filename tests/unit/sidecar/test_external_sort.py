@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 
@@ -54,7 +55,7 @@ def _rows(batches: list[pa.RecordBatch]) -> list[tuple[float | None, str, int]]:
 def test_sorting_gives_what_sorting_in_memory_gives(
     pieces: list[list[tuple[float | None, str, int]]], memory_bytes: int, batch_rows: int, descending: bool
 ) -> None:
-    with ExternalSorter(_SCHEMA, _KEYS, memory_bytes, descending=descending) as sorter:
+    with closing(ExternalSorter(_SCHEMA, _KEYS, memory_bytes, descending=descending)) as sorter:
         for piece in pieces:
             sorter.add(_batch(piece))
         batches = list(sorter.sorted_batches(batch_rows))
@@ -70,7 +71,9 @@ def test_sorting_gives_what_sorting_in_memory_gives(
 def test_the_first_rows_are_right_where_only_so_many_are_kept(
     pieces: list[list[tuple[float | None, str, int]]], memory_bytes: int, rows_max: int, descending: bool
 ) -> None:
-    with ExternalSorter(_SCHEMA, _KEYS, memory_bytes, descending=descending, rows_max=rows_max) as sorter:
+    with closing(
+        ExternalSorter(_SCHEMA, _KEYS, memory_bytes, descending=descending, rows_max=rows_max)
+    ) as sorter:
         for piece in pieces:
             sorter.add(_batch(piece))
         found = _rows(list(sorter.sorted_batches(5)))
@@ -121,7 +124,7 @@ def test_more_runs_than_are_merged_at_once_are_merged_in_two_steps(
 ) -> None:
     monkeypatch.setattr(external_sort, "_RUNS_MAX", 3)
     rng = np.random.default_rng(7)
-    with ExternalSorter(_SCHEMA, _KEYS, 1, folder=str(tmp_path)) as sorter:
+    with closing(ExternalSorter(_SCHEMA, _KEYS, 1, folder=str(tmp_path))) as sorter:
         for _ in range(11):
             values = rng.integers(0, 100, 50)
             sorter.add(_batch([(float(value), f"p{value}", int(value)) for value in values]))
@@ -134,7 +137,7 @@ def test_more_runs_than_are_merged_at_once_are_merged_in_two_steps(
 def test_times_past_the_year_9999_sort_too() -> None:
     schema = pa.schema([("order", pa.timestamp("us", tz="UTC"))])
     far = [2**62, 5, -(2**62), None]
-    with ExternalSorter(schema, ("order",), 1) as sorter:
+    with closing(ExternalSorter(schema, ("order",), 1)) as sorter:
         for value in far:
             column = pa.array([value], pa.int64()).cast(schema.field("order").type)
             sorter.add(pa.RecordBatch.from_arrays([column], schema=schema))
@@ -147,7 +150,7 @@ def test_memory_stays_within_the_limit_while_rows_go_to_disk(tmp_path: Path) -> 
     rng = np.random.default_rng(1)
     started = pa.total_allocated_bytes()
     most = 0
-    with ExternalSorter(_SCHEMA, _KEYS, memory_bytes, folder=str(tmp_path)) as sorter:
+    with closing(ExternalSorter(_SCHEMA, _KEYS, memory_bytes, folder=str(tmp_path))) as sorter:
         for _ in range(60):
             values = rng.random(10_000)
             texts = pc.binary_join_element_wise("part-", pc.cast(pa.array(values), pa.string()), "")
@@ -167,7 +170,7 @@ def test_memory_stays_within_the_limit_while_rows_go_to_disk(tmp_path: Path) -> 
 @pytest.mark.parametrize("is_read", [False, True])
 def test_nothing_is_left_on_disk_after_an_error_or_a_kill(tmp_path: Path, *, is_read: bool) -> None:
     def sort_and_fail() -> None:
-        with ExternalSorter(_SCHEMA, _KEYS, 1, folder=str(tmp_path)) as sorter:
+        with closing(ExternalSorter(_SCHEMA, _KEYS, 1, folder=str(tmp_path))) as sorter:
             for number in range(5):
                 sorter.add(_batch([(float(number), "p", 1)]))
             assert sorter.is_on_disk
@@ -193,6 +196,7 @@ def test_a_disk_that_takes_no_more_is_told_as_such() -> None:
     """In a process of its own, whose files may not grow past a few kilobytes."""
     program = """
 import resource, signal
+from contextlib import closing
 import pyarrow as pa
 from lazydelta.errors import StorageError
 from lazydelta.sidecar.order.external_sort import ExternalSorter
@@ -200,7 +204,7 @@ from lazydelta.sidecar.order.external_sort import ExternalSorter
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 schema = pa.schema([("path", pa.string())])
-with ExternalSorter(schema, ("path",), 1) as sorter:
+with closing(ExternalSorter(schema, ("path",), 1)) as sorter:
     try:
         sorter.add(pa.record_batch([pa.array([str(n * n) for n in range(200_000)])], schema=schema))
     except StorageError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,7 @@ def batch(first: int, count: int) -> pa.RecordBatch:
 
 @pytest.mark.parametrize("memory_bytes", [1, 20_000, 1 << 30])
 def test_every_row_comes_back_once_whether_on_disk_or_not(memory_bytes: int) -> None:
-    with KeyPartitions(SCHEMA, count=7, memory_bytes=memory_bytes) as rows:
+    with closing(KeyPartitions(SCHEMA, count=7, memory_bytes=memory_bytes)) as rows:
         for first in range(0, 5_000, 500):
             rows.add(batch(first, 500))
         found = Counter(n for number in range(7) for n in rows.partition(number)["number"].to_pylist())
@@ -36,8 +37,8 @@ def test_every_row_comes_back_once_whether_on_disk_or_not(memory_bytes: int) -> 
 
 def test_equal_paths_meet_in_the_same_partition_of_both_sides() -> None:
     with (
-        KeyPartitions(SCHEMA, count=5, memory_bytes=1) as one,
-        KeyPartitions(SCHEMA, count=5, memory_bytes=1 << 30) as other,
+        closing(KeyPartitions(SCHEMA, count=5, memory_bytes=1)) as one,
+        closing(KeyPartitions(SCHEMA, count=5, memory_bytes=1 << 30)) as other,
     ):
         one.add(batch(0, 1000))
         other.add(batch(0, 1000).take(pa.array(np.random.default_rng(1).permutation(1000))))
@@ -69,7 +70,7 @@ def test_one_partition_is_enough_for_few_rows_and_many_are_small() -> None:
 
 def test_files_are_gone_after_closing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with KeyPartitions(SCHEMA, count=3, memory_bytes=1) as rows:
+    with closing(KeyPartitions(SCHEMA, count=3, memory_bytes=1)) as rows:
         rows.add(batch(0, 10))
         assert list(tmp_path.rglob("*.arrow"))
     gc.collect()
@@ -79,7 +80,7 @@ def test_files_are_gone_after_closing(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_disk_that_refuses_is_an_error_with_a_fix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "absent"))
     with (
-        KeyPartitions(SCHEMA, count=1, memory_bytes=1) as rows,
+        closing(KeyPartitions(SCHEMA, count=1, memory_bytes=1)) as rows,
         pytest.raises(StorageError, match="TMPDIR"),
     ):
         rows.add(batch(0, 10))

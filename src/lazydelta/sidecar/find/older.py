@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lazydelta.log.segment import LogListing, LogSegment, list_log
-from lazydelta.protocol.names import LOG_FOLDER
-from lazydelta.sidecar.format.binding import mismatch
+from lazydelta.log.segment import LogSegment, list_log
+from lazydelta.sidecar.format.binding import foreign_reason
 from lazydelta.sidecar.format.damage import damaged
 from lazydelta.sidecar.format.folder import read_manifest
 from lazydelta.sidecar.format.manifest import Manifest
@@ -30,7 +29,7 @@ def older_sidecar(storage: Storage, folder: str, segment: LogSegment, *, version
     if gone is not None:
         raise damaged(f"commit {gone} after it is gone", where)
     manifest = read_manifest(storage, folder, version)
-    reason = _foreign(storage, manifest, log)
+    reason = foreign_reason(storage, manifest, log, table_id=manifest.metadata.id)
     if reason is not None:
         raise damaged(f"it is of another log: {reason}", where)
     source = MetadataSource(tier=MetadataTier.MANIFEST, folder=folder, manifest=manifest)
@@ -64,22 +63,3 @@ def _places(manifest: Manifest) -> Iterable[tuple[int, int]]:
         at = seen.get(group.part, 0)
         seen[group.part] = at + 1
         yield group.part, at
-
-
-def _foreign(storage: Storage, manifest: Manifest, log: LogListing) -> str | None:
-    at_version = [found for found in log.checkpoints if found.version == manifest.version]
-    bound = [file.name for file in manifest.binding.checkpoint]
-    same = [
-        found
-        for found in at_version
-        if [file.name.removeprefix(f"{LOG_FOLDER}/") for file in found.files] == bound
-    ]
-    if manifest.metadata.id != manifest.table_id:
-        return f"it is of the table {manifest.table_id}, not {manifest.metadata.id}"
-    return mismatch(
-        storage,
-        manifest,
-        checkpoint=next(reversed(same or at_version), None),
-        commit=log.commits.get(manifest.version),
-        crc=log.crcs.get(manifest.version),
-    )

@@ -12,7 +12,7 @@ import hashlib
 import msgspec
 
 from lazydelta import limits
-from lazydelta.log.segment import CheckpointFiles, LogFile
+from lazydelta.log.segment import CheckpointFiles, LogFile, LogListing
 from lazydelta.protocol.actions import VersionChecksum
 from lazydelta.protocol.names import LOG_FOLDER
 from lazydelta.sidecar.format.manifest import Binding, BoundFile, Manifest
@@ -75,6 +75,24 @@ def mismatch(
     if checkpoint is not None and _sizes(binding) == _sizes_now(checkpoint):
         return None
     return _counts_mismatch(storage, binding, crc)
+
+
+def foreign_reason(
+    storage: Storage, manifest: Manifest, log: LogListing, *, table_id: str | None = None
+) -> str | None:
+    """Why the manifest does not belong to the log that was listed; None if it does."""
+    at_version = [found for found in log.checkpoints if found.version == manifest.version]
+    bound = [file.name for file in manifest.binding.checkpoint]
+    # Several checkpoints of one version are equals: the sidecar was made from one of them.
+    same = [found for found in at_version if [_below_log(file) for file in found.files] == bound]
+    return mismatch(
+        storage,
+        manifest,
+        checkpoint=next(reversed(same or at_version), None),
+        commit=log.commits.get(manifest.version),
+        crc=log.crcs.get(manifest.version),
+        table_id=table_id,
+    )
 
 
 def is_same(storage: Storage, bound: BoundFile, file: LogFile) -> bool:

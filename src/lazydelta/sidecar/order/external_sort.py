@@ -12,8 +12,7 @@ import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from types import TracebackType
-from typing import IO, Self
+from typing import IO
 
 import pyarrow as pa
 
@@ -30,7 +29,7 @@ _READ_BUFFER_BYTES = 64 * limits.KIB
 
 
 class ExternalSorter:
-    """Takes batches in any order, gives them back sorted, once. A context manager."""
+    """Takes batches in any order, gives them back sorted, once; then it must be closed."""
 
     def __init__(
         self,
@@ -53,14 +52,6 @@ class ExternalSorter:
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_bytes = 0
         self._runs: list[list[IO[bytes]]] = []  # by length, the shortest first
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     @property
     def is_on_disk(self) -> bool:
