@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from bench.demo_checks import Outcome, run_checks
+from bench.demo_checks import Outcome, one_row_group, run_checks
 from bench.demo_layout import show_layout
 from bench.tables import cache_folder
 from bench.telemetry import Batch, TelemetrySpec, make_telemetry, newest_hour
@@ -59,6 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     verified = _show_commands(place, spec)
     _title("Checks")
     outcomes = run_checks(spark, config, batches, results, verified=verified)
+    outcomes.append(one_row_group(config.target, _of_newest_hour(spec)))
     failed = _show_outcomes(outcomes)
     print(f"\n{time.monotonic() - began:.0f} s in all. The table stays here:\n  {place / TABLE}\n")
     return int(failed)
@@ -141,8 +142,7 @@ def _sidecar_told(sidecar: SidecarOutcome) -> str:
 
 def _show_commands(place: Path, spec: TelemetrySpec) -> bool:
     """Run what a user would type; returns whether the sidecar was verified."""
-    hour = newest_hour(spec)
-    where = f"--where \"_event_hour = '{hour}'\""
+    where = f'--where "{_of_newest_hour(spec)}"'
     codes = {}
     for what, command in (
         ("the newest hour's files", f"lazydelta files {TABLE} {where} --columns size,path"),
@@ -161,6 +161,10 @@ def _show_commands(place: Path, spec: TelemetrySpec) -> bool:
         left = [f"… {len(lines) - _LINES_MAX} more lines"] if len(lines) > _LINES_MAX else []
         print("".join(f"  {line}\n" for line in [*lines[:_LINES_MAX], *left]), flush=True)
     return not any(codes.values())
+
+
+def _of_newest_hour(spec: TelemetrySpec) -> str:
+    return f"_event_hour = '{newest_hour(spec)}'"
 
 
 def _show_outcomes(outcomes: Sequence[Outcome]) -> bool:

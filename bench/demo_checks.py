@@ -1,4 +1,4 @@
-"""The demo's checks: nothing lost, nothing doubled, every file of one hour, the sidecar true.
+"""The demo's checks: nothing lost, nothing doubled, every file of one hour, the sidecar true and of use.
 
 Contract: rows are counted twice, by Spark over the data and by lazydelta over the log's statistics; both
 must agree with what the source was made with.
@@ -82,6 +82,19 @@ def run_checks(
             measured="exit codes 0" if verified else "see above",
         ),
     ]
+
+
+def one_row_group(table: str, where: str) -> Outcome:
+    """Whether a scan for one hour reads one row group of the sidecar and leaves the others alone."""
+    scan = ld.open(table, storage_options={"delta.cache.bytes": "0"}).scan(where)
+    files = sum(1 for _ in scan.files())
+    report = scan.explain()
+    read, skipped = report.row_groups_read, report.row_groups_skipped
+    return Outcome(
+        check="a scan for the newest hour reads one row group of many",
+        passed=files > 0 and read == 1 < skipped,
+        measured=f"{read:,} of {read + skipped:,}",
+    )
 
 
 def listed_files(table: str, time_column: str, *, event_time: str) -> list[ListedFile]:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from bench.demo import main
-from bench.demo_checks import run_checks
+from bench.demo_checks import one_row_group, run_checks
 from bench.telemetry import TelemetrySpec, make_telemetry
 from lazydelta.spark.config import IngestConfig
 
@@ -32,6 +32,7 @@ def test_the_demo_shows_the_pipeline_and_its_checks_can_fail(
     assert "checkpoint 5 and its sidecar (full)" in told
     assert "can be in 1 of" in told
     assert "no difference" in told
+    assert "a scan for the newest hour reads one row group of many: 1 of" in told
     assert "FAIL" not in told
 
     spec = msgspec.structs.replace(TelemetrySpec(), batches=5, rows_per_batch=ROWS)
@@ -41,3 +42,5 @@ def test_the_demo_shows_the_pipeline_and_its_checks_can_fail(
     outcomes = run_checks(spark, config, one_more, [], verified=False)
     # Only the rule that every file holds one hour does not depend on what was changed.
     assert [outcome.passed for outcome in outcomes] == [False, False, False, True, False]
+    assert not one_row_group(config.target, "_event_hour >= '2026020600'").passed
+    assert not one_row_group(config.target, "_event_hour = '1999123123'").passed
