@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 
 import pyarrow as pa
@@ -27,7 +28,7 @@ VECTORS = st.one_of(
 BATCHES = st.lists(st.lists(st.tuples(PATHS, VECTORS), max_size=30), max_size=8)
 
 
-def file_keys(keys: list[Key]) -> FileKeys:
+def file_keys(keys: Sequence[Key]) -> FileKeys:
     return FileKeys(pa.array([path for path, _ in keys], pa.string()), vector_structs(v for _, v in keys))
 
 
@@ -73,3 +74,27 @@ def test_past_its_memory_limit_the_set_moves_to_disk_and_stays_exact() -> None:
         assert removed.is_on_disk
         assert removed.holds(file_keys(inside)).all()
         assert not removed.holds(file_keys(outside)).any()
+
+
+@pytest.mark.parametrize("memory_limit", [0, 1 << 20])
+@pytest.mark.parametrize("count", [1, 10, 300, 5000])
+def test_paths_of_one_hash_are_told_apart(memory_limit: int, count: int) -> None:
+    def alike(numbers: range) -> FileKeys:
+        return file_keys([(f"{'x' * 8}{number:06d}{'y' * 60}", None) for number in numbers])
+
+    assert len(set(path_hashes(alike(range(20)).paths))) == 1
+    with closing(RemoveSet(memory_limit)) as removed:
+        removed.remember(alike(range(0, 2 * count, 2)))
+        held = removed.holds(alike(range(2 * count + 1)))
+        assert held.tolist() == [number % 2 == 0 and number < 2 * count for number in range(2 * count + 1)]
+        removed.remember(alike(range(1, 4)))
+        assert removed.holds(alike(range(1, 4))).all()
+
+
+@pytest.mark.parametrize("pieces", [1, 63, 64, 200])
+def test_many_small_pieces_are_all_held(pieces: int) -> None:
+    with closing(RemoveSet()) as removed:
+        for number in range(pieces):
+            removed.remember(file_keys([(f"part-{number:05d}-c000.snappy.parquet", None)]))
+        asked = [(f"part-{number:05d}-c000.snappy.parquet", None) for number in range(2 * pieces)]
+        assert removed.holds(file_keys(asked)).tolist() == [number < pieces for number in range(2 * pieces)]

@@ -8,7 +8,8 @@ builders of sidecars: what they copy must mean the same under another root.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from operator import attrgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -68,15 +69,15 @@ def rows_from_adds(adds: Sequence[Add], columns: Sequence[str], root: str) -> pa
         if name == RAW_PATH:
             arrays[name] = raw_paths
             continue
+        values = list(map(attrgetter(name), adds))
         if name == "deletion_vector":
-            vectors = vector_structs(add.deletion_vector for add in adds)
+            vectors = vector_structs(values)
             if vectors is not None:
                 arrays[name] = vectors
         elif name in {"partition_values", "tags"}:
-            maps = (getattr(add, name) for add in adds)
-            arrays[name] = pa.array([None if m is None else list(m.items()) for m in maps], _STRING_MAP)
+            arrays[name] = _string_maps(values)
         else:
-            arrays[name] = pa.array([getattr(add, name) for add in adds], FILE_COLUMNS[name])
+            arrays[name] = pa.array(values, FILE_COLUMNS[name])
     return pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
 
 
@@ -112,18 +113,29 @@ def deletion_vectors(rows: pa.RecordBatch) -> pa.StructArray | None:
 
 def vector_structs(vectors: Iterable[DeletionVector | None]) -> pa.StructArray | None:
     """Deletion vectors of actions as an Arrow column; None where there are none."""
+    vectors = list(vectors)
+    there = [(row, vector) for row, vector in enumerate(vectors) if vector is not None]
+    if not there:
+        return None
     values = [
-        vector
-        and (
-            vector.storage_type,
-            vector.path_or_inline_dv,
-            vector.offset,
-            vector.size_in_bytes,
-            vector.cardinality,
-        )
-        for vector in vectors
+        (v.storage_type, v.path_or_inline_dv, v.offset, v.size_in_bytes, v.cardinality) for _, v in there
     ]
-    return pa.array(values, DELETION_VECTOR_TYPE) if any(values) else None
+    at = np.full(len(vectors), -1, np.int64)
+    at[[row for row, _ in there]] = np.arange(len(there))
+    return pa.array(values, DELETION_VECTOR_TYPE).take(pa.array(at, mask=at < 0))
+
+
+def _string_maps(maps: Sequence[Mapping[str, str | None] | None]) -> pa.MapArray:
+    """Dictionaries of texts as an Arrow column, by way of all their keys and values at once."""
+    if not any(maps):
+        return pa.array([None if each is None else [] for each in maps], _STRING_MAP)
+    there = [each or {} for each in maps]
+    offsets = np.zeros(len(there) + 1, np.int32)
+    np.cumsum([len(each) for each in there], out=offsets[1:])
+    ends = pa.array(offsets, mask=np.array([*(each is None for each in maps), False], np.bool_))
+    keys = pa.array([key for each in there for key in each], pa.string())
+    values = pa.array([value for each in there for value in each.values()], pa.string())
+    return pa.MapArray.from_arrays(ends, keys, values)
 
 
 def _public(adds: pa.StructArray, columns: Sequence[str]) -> pa.RecordBatch:

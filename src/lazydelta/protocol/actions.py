@@ -1,7 +1,8 @@
 """The actions of a commit, as msgspec structs, and the rules that belong to single actions.
 
 Contract: decoding a line keeps what readers need; fields that only writers use are not decoded at all.
-`ActionLine.kinds` names every action the line holds, so that nothing unknown passes unseen.
+`ActionLine.kinds` names every action the line holds, so that nothing unknown passes unseen. What comes by
+the thousand is left out of garbage collection (`gc=False`): JSON has no cycles.
 Spec: PROTOCOL.md, "Actions".
 """
 
@@ -16,7 +17,7 @@ from lazydelta.errors import UnsupportedTableError
 DV_STORAGE_TYPES = frozenset("uip")
 
 
-class DeletionVector(msgspec.Struct, frozen=True, rename="camel"):
+class DeletionVector(msgspec.Struct, frozen=True, rename="camel", gc=False):
     """Where the deleted rows of a file are listed."""
 
     storage_type: str
@@ -31,7 +32,7 @@ class DeletionVector(msgspec.Struct, frozen=True, rename="camel"):
         return dv_id(self.storage_type, self.path_or_inline_dv, self.offset)
 
 
-class Add(msgspec.Struct, frozen=True, rename="camel"):
+class Add(msgspec.Struct, frozen=True, rename="camel", gc=False):
     """A file that is part of the table."""
 
     path: str
@@ -46,7 +47,7 @@ class Add(msgspec.Struct, frozen=True, rename="camel"):
     clustering_provider: str | None = None
 
 
-class Remove(msgspec.Struct, frozen=True, rename="camel"):
+class Remove(msgspec.Struct, frozen=True, rename="camel", gc=False):
     """A file that is no longer part of the table: a tombstone."""
 
     path: str
@@ -104,7 +105,7 @@ class SidecarFile(msgspec.Struct, frozen=True, rename="camel"):
     modification_time: int = 0
 
 
-class ActionLine(msgspec.Struct, rename="camel"):
+class ActionLine(msgspec.Struct, rename="camel", gc=False):
     """One line of a commit. Actions without effect on what readers see are kept raw."""
 
     add: Add | None = None

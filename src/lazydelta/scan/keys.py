@@ -38,6 +38,10 @@ class KeyDigests(msgspec.Struct, frozen=True, eq=False):
     def __len__(self) -> int:
         return len(self.digests)
 
+    def digests_at(self, rows: npt.NDArray[np.intp]) -> Digests:
+        """The digests of some keys."""
+        return self.digests[rows]
+
 
 class FileKeys:
     """The keys of a batch: canonical paths, with the deletion vectors that some rows have.
@@ -64,6 +68,8 @@ class FileKeys:
 
     def digests_at(self, rows: npt.NDArray[np.intp]) -> Digests:
         """The digests of some keys, without making the others."""
+        if "digests" in self.__dict__:
+            return self.digests[rows]
         indices = pa.array(rows, pa.int64())
         vectors = None if self.vectors is None else self.vectors.take(indices)
         return _key_digests(self.paths.take(indices), vectors)
@@ -86,9 +92,22 @@ def path_hashes(paths: pa.Array) -> Hashes:
     return _mixed(hashes, words[starts])
 
 
+def equal_hashes(hashes: Hashes) -> npt.NDArray[np.bool_]:
+    """Whose hash comes more than once: the keys of all others differ from any other key."""
+    order = np.argsort(hashes)
+    in_order = hashes[order]
+    is_same = in_order[1:] == in_order[:-1]
+    again = np.zeros(len(hashes), np.bool_)
+    again[order[1:][is_same]] = True
+    again[order[:-1][is_same]] = True
+    return again
+
+
 def _key_digests(paths: pa.Array, vectors: pa.StructArray | None) -> Digests:
-    texts = [path.encode() for path in paths.to_pylist()]
-    ids = [None] * len(texts) if vectors is None else [_dv_id(vector) for vector in vectors.to_pylist()]
+    texts = paths.cast(pa.binary()).to_pylist()
+    if vectors is None or vectors.null_count == len(vectors):
+        return np.frombuffer(b"".join(map(_digest, texts)), DIGEST)
+    ids = [_dv_id(vector) for vector in vectors.to_pylist()]
     return np.frombuffer(b"".join(map(_digest, texts, ids)), DIGEST)
 
 
@@ -116,7 +135,7 @@ def _short_path_hashes(paths: pa.Array) -> Hashes:
     return np.array(found, np.uint64)
 
 
-def _digest(path: bytes, dv_id: str | None) -> bytes:
+def _digest(path: bytes, dv_id: str | None = None) -> bytes:
     if dv_id is None:
         return blake2b(path, digest_size=DIGEST_BYTES).digest()
     # The personalisation keeps keys with and without a vector apart, the length keeps path and vector apart.

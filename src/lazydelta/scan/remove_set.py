@@ -2,7 +2,8 @@
 
 Each key is a 128-bit digest: 16 bytes in sorted runs, and past the memory limit in a temporary SQLite file.
 A filter of fixed size over cheap hashes of whole Arrow columns says of nearly every row that it cannot be
-in the set; it spares exact look-ups and never answers one (a false positive would lose rows).
+in the set; it spares exact look-ups and never answers one (a false positive would lose rows). The first few
+thousand keys have no digests at all until one of the same hash is looked up: most tails end before that.
 Contract: `holds` is exact; memory stays within about `memory_limit` however many keys come.
 """
 
@@ -15,6 +16,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from lazydelta import limits
 from lazydelta.errors import StorageError
@@ -22,6 +24,9 @@ from lazydelta.log.file_rows import Mask
 from lazydelta.scan.keys import DIGEST, DIGEST_BYTES, Digests, FileKeys, Hashes, KeyDigests
 
 _RUN_KEYS_MIN = 4096
+_RECENT_PIECES_MAX = 64
+_RECENT_KEY_BYTES = 256  # of a key without a digest, about: its path
+_SUSPECTS_MAX = 256  # with more, all keys get their digests once and for all
 _SMALL_FILTER_BYTES = 1 << 17
 _SMALL_FILTER_KEYS = 1 << 16
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -35,8 +40,10 @@ class RemoveSet:
         self._memory_limit = memory_limit
         # Two filters: one that stays in the processor's cache while the set is small, one for later.
         self._filters = [_KeyFilter(_SMALL_FILTER_BYTES), _KeyFilter(memory_limit // 16)]
-        self._recent: list[Digests] = []
+        self._recent: list[FileKeys | KeyDigests] = []
         self._recent_size = 0
+        self._recent_max = min(_RUN_KEYS_MIN, memory_limit // _RECENT_KEY_BYTES)
+        self._recent_hashes: Hashes | None = None  # of all of them, once asked for
         self._runs: list[Digests] = []  # sorted, each at least twice as long as the next
         self._disk: _DiskSet | None = None
         self._below: tuple[RemoveSet, ...] = ()
@@ -63,7 +70,7 @@ class RemoveSet:
         filter_ = self._filters[0 if self._size <= _SMALL_FILTER_KEYS else 1]
         candidates = np.flatnonzero(filter_.may_hold(keys.hashes))
         if len(candidates):
-            answer[candidates] |= self._contains(keys.digests_at(candidates))
+            answer[candidates] |= self._holds_some(keys, candidates)
         return answer
 
     def remember(self, keys: FileKeys | KeyDigests) -> None:
@@ -71,7 +78,7 @@ class RemoveSet:
         if len(keys):
             for filter_ in self._filters:
                 filter_.mark(keys.hashes)
-            self._insert(keys.digests)
+            self._insert(keys)
 
     def absorb(self, other: RemoveSet) -> None:
         """Put every key of another set, made with the same limit, into this one."""
@@ -80,8 +87,11 @@ class RemoveSet:
             return
         for mine, others in zip(self._filters, other._filters, strict=True):
             mine.absorb(others)
-        for digests in other._contents():
-            self._insert(digests)
+        for keys in other._recent:
+            self._insert(keys)
+        for digests in other._settled_digests():
+            self._size += len(digests)
+            self._add_run(np.unique(digests))
 
     def rest_on(self, other: RemoveSet) -> None:
         """Hold every key of a settled set, too, without a copy; it is left as it is, and may be shared."""
@@ -97,33 +107,56 @@ class RemoveSet:
         self._below = ()
         for filter_ in self._filters:
             filter_.clear()
-        self._recent, self._runs = [], []
+        self._recent, self._runs, self._recent_hashes = [], [], None
         if self._disk is not None:
             self._disk.close()
             self._disk = None
 
-    def _insert(self, digests: Digests) -> None:
-        self._size += len(digests)
-        self._recent.append(digests)
-        self._recent_size += len(digests)
-        if self._recent_size >= _RUN_KEYS_MIN:
+    def _insert(self, keys: FileKeys | KeyDigests) -> None:
+        self._size += len(keys)
+        self._recent.append(keys)
+        self._recent_hashes = None
+        self._recent_size += len(keys)
+        if self._recent_size >= self._recent_max or len(self._recent) >= _RECENT_PIECES_MAX:
             self._settle()
 
     def _settle(self) -> None:
         """Sort what is recent into a run, merge runs of like size, move to disk past the limit."""
         if not self._recent:
             return
-        self._runs.append(np.unique(np.concatenate(self._recent)))
-        self._recent, self._recent_size = [], 0
+        digests = np.concatenate([keys.digests for keys in self._recent])
+        self._recent, self._recent_size, self._recent_hashes = [], 0, None
+        self._add_run(np.unique(digests))
+
+    def _add_run(self, run: Digests) -> None:
+        self._runs.append(run)
         while len(self._runs) > 1 and len(self._runs[-2]) < 2 * len(self._runs[-1]):
             last, before = self._runs.pop(), self._runs.pop()
             self._runs.append(np.unique(np.concatenate([before, last])))
         in_memory = sum(len(run) for run in self._runs) * DIGEST_BYTES
         if self._disk is not None or in_memory > self._memory_limit:
             self._disk = self._disk or _DiskSet()
-            for run in self._runs:
-                self._disk.insert(run)
+            for each in self._runs:
+                self._disk.insert(each)
             self._runs = []
+
+    def _holds_some(self, keys: FileKeys, rows: npt.NDArray[np.intp]) -> Mask:
+        """Which of these rows' keys are in the set; digests are made of few where few will do."""
+        if self._runs or self._disk is not None:
+            return self._contains(keys.digests_at(rows))
+        if self._recent_hashes is None:
+            self._recent_hashes = np.concatenate([recent.hashes for recent in self._recent])
+        hashes = keys.hashes[rows]
+        found = np.isin(hashes, self._recent_hashes)
+        suspects = np.flatnonzero(found)
+        if len(suspects) > _SUSPECTS_MAX:
+            return self._contains(keys.digests_at(rows))
+        if len(suspects):
+            alike = [
+                recent.digests_at(np.flatnonzero(np.isin(recent.hashes, hashes))) for recent in self._recent
+            ]
+            found[suspects] = np.isin(keys.digests_at(rows[suspects]), np.concatenate(alike))
+        return found
 
     def _contains(self, digests: Digests) -> Mask:
         self._settle()
@@ -136,8 +169,7 @@ class RemoveSet:
                 found[index] = self._disk.has(digests[index])
         return found
 
-    def _contents(self) -> Iterator[Digests]:
-        yield from self._recent
+    def _settled_digests(self) -> Iterator[Digests]:
         yield from self._runs
         if self._disk is not None:
             yield from self._disk.contents()
@@ -148,25 +180,35 @@ class _KeyFilter:
 
     def __init__(self, size_bytes: int) -> None:
         bits = max(size_bytes * 8, 1 << 16).bit_length() - 1
-        self._bits = np.zeros(1 << (bits - 3), np.uint8)  # pages that are never touched cost nothing
+        self._size_bytes = 1 << (bits - 3)
         self._shift = np.uint64(64 - bits)
+        self._bits: npt.NDArray[np.uint8] | None = None  # until something is marked
 
     def mark(self, hashes: Hashes) -> None:
+        bits = self._made()
         for at in self._positions(hashes):
             bit = np.uint8(1) << (at & np.uint64(7)).astype(np.uint8)
-            np.bitwise_or.at(self._bits, at >> np.uint64(3), bit)
+            np.bitwise_or.at(bits, at >> np.uint64(3), bit)
 
     def may_hold(self, hashes: Hashes) -> Mask:
+        if self._bits is None:
+            return np.zeros(len(hashes), np.bool_)
         found = np.ones(len(hashes), np.bool_)
         for at in self._positions(hashes):
             found &= (self._bits[at >> np.uint64(3)] >> (at & np.uint64(7)).astype(np.uint8)) & 1 != 0
         return found
 
     def absorb(self, other: _KeyFilter) -> None:
-        self._bits |= other._bits
+        if other._bits is not None:
+            self._made()[:] |= other._bits
 
     def clear(self) -> None:
-        self._bits[:] = 0
+        self._bits = None  # to write zeros would touch every page
+
+    def _made(self) -> npt.NDArray[np.uint8]:
+        if self._bits is None:
+            self._bits = np.zeros(self._size_bytes, np.uint8)  # pages that are never touched cost nothing
+        return self._bits
 
     def _positions(self, hashes: Hashes) -> tuple[Hashes, Hashes]:
         return hashes >> self._shift, (hashes * _GOLDEN) >> self._shift

@@ -17,6 +17,7 @@ from lazydelta.log.commits import Demand
 from lazydelta.log.file_rows import Mask
 from lazydelta.log.segment import LogFile
 from lazydelta.scan.delta_slices import tail_slices
+from lazydelta.scan.keys import equal_hashes
 from lazydelta.scan.remove_set import RemoveSet
 from lazydelta.scan.run import Replay
 from lazydelta.scan.tail_slices import TailSlice
@@ -118,18 +119,26 @@ def _noteworthy(replay: Replay, part: TailSlice) -> Counter[str]:
 
 def _first_of_each(part: TailSlice) -> Mask:
     """Adds whose key does not occur earlier in the slice: among adds, and in a compacted range at all."""
-    adds = part.add_keys
+    adds, removes = part.add_keys, part.remove_keys
+    first = np.ones(len(adds), np.bool_)
     if len(adds) == 0:
-        return np.zeros(0, np.bool_)
-    if not part.is_compacted:
-        first = np.zeros(len(adds), np.bool_)
-        first[np.unique(adds.digests, return_index=True)[1]] = True
         return first
-    lines = np.concatenate([part.add_lines, part.remove_lines])
-    digests = np.concatenate([adds.digests, part.remove_keys.digests])
+    in_question = equal_hashes(
+        np.concatenate([adds.hashes, removes.hashes]) if part.is_compacted else adds.hashes
+    )
+    rows = np.flatnonzero(in_question[: len(adds)])
+    if len(rows) == 0:
+        return first
+    first[rows] = False
+    digests, lines = adds.digests_at(rows), part.add_lines[rows]
+    if part.is_compacted:
+        others = np.flatnonzero(in_question[len(adds) :])
+        digests = np.concatenate([digests, removes.digests_at(others)])
+        lines = np.concatenate([lines, part.remove_lines[others]])
     by_line = np.argsort(lines, kind="stable")
     first_at = by_line[np.unique(digests[by_line], return_index=True)[1]]
-    return np.isin(np.arange(len(adds)), first_at)
+    first[rows[first_at[first_at < len(rows)]]] = True
+    return first
 
 
 def _only(rows: pa.RecordBatch, mask: Mask) -> pa.RecordBatch:

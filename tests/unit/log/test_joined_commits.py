@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import lazydelta as ld
@@ -14,6 +15,7 @@ from lazydelta import limits
 from lazydelta.errors import CorruptLogError, LazyDeltaError
 from lazydelta.log.commits import CommitSlice, ReverseCommitReader, newest_first
 from lazydelta.log.segment import find_segment
+from lazydelta.scan.keys import path_hashes
 from lazydelta.settings import Settings
 from lazydelta.storage import open_storage
 from tests.support.actions import add
@@ -116,6 +118,17 @@ def test_a_remove_shadows_older_adds_of_the_slice_and_none_of_its_own_commit(tmp
     with_vector = add("a", deletion_vector={"storageType": "i", "pathOrInlineDv": "0rr91", "sizeInBytes": 4})
     table = TableBuilder(tmp_path).commit(["a", "b"]).checkpoint()
     table.commit(["c", "d"], ["b"]).commit([with_vector], ["a", "c"]).commit(["b"], ["d"]).commit(["c"])
+    for strategy in ("reverse", "forward"):
+        assert live_keys(tmp_path, strategy=strategy) == table.live()
+
+
+def test_files_that_look_alike_are_told_apart_in_one_slice(tmp_path: Path) -> None:
+    names = [f"{'x' * 8}{number:06d}{'y' * 60}" for number in range(6)]
+    assert len(set(path_hashes(pa.array(names)))) == 1
+    vector = {"storageType": "i", "pathOrInlineDv": "0rr91", "sizeInBytes": 4}
+    table = TableBuilder(tmp_path).commit(names[:2]).checkpoint()
+    table.commit(names[2:4]).commit([add(names[3], deletion_vector=vector)], [names[3], names[0]])
+    table.commit([names[4], names[4]], [names[2]]).commit([names[2]])
     for strategy in ("reverse", "forward"):
         assert live_keys(tmp_path, strategy=strategy) == table.live()
 
