@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from enum import Enum
+from functools import lru_cache
 
 import msgspec
 
@@ -48,6 +49,7 @@ class LogName(msgspec.Struct, frozen=True, kw_only=True):
     is_json: bool = False
 
 
+@lru_cache(maxsize=4096)  # a log is listed again and again, and most of its names stay
 def parse_log_name(name: str) -> LogName | None:
     """The parts of a base name below `_delta_log`, or None where it is not one of Delta's."""
     match = _NAME.match(name)

@@ -14,5 +14,6 @@ def access_digest(settings: Settings, environment: Mapping[str, str]) -> bytes:
     Clients of stores look for what they are not told in the environment (`AZURE_…`, `AWS_…`).
     """
     told = sorted((name, str(value)) for name, value in settings.storage_options.items())
-    found = sorted(item for item in environment.items() if item[0].upper().startswith(("AZURE_", "AWS_")))
+    names = sorted(name for name in environment if name.upper().startswith(("AZURE_", "AWS_")))
+    found = [(name, environment[name]) for name in names]
     return blake2b(repr((told, found)).encode(errors="surrogateescape"), digest_size=16).digest()

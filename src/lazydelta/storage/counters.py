@@ -46,16 +46,16 @@ class IoCounters:
         self._bytes_written = 0
         self._retries = 0
         self._depth_done = 0
-        self._begun_together = threading.local()
+        self._depth_together: dict[int, int] = {}  # by thread, of what it asks for side by side
 
     @contextmanager
     def side_by_side(self) -> Iterator[None]:
         """What this thread asks for meanwhile has the same depth: nothing of it waits for the rest."""
-        together = self._begun_together
-        if getattr(together, "depth", None) is not None:
+        thread = threading.get_ident()
+        if thread in self._depth_together:
             yield
             return
-        together.depth = self._depth_done + 1
+        self._depth_together[thread] = self._depth_done + 1
         try:
             if self._parent is None:
                 yield
@@ -63,14 +63,14 @@ class IoCounters:
                 with self._parent.side_by_side():
                     yield
         finally:
-            together.depth = None
+            del self._depth_together[thread]
 
     def begin(self, kind: str) -> IoTicket:
         """Count one request of that kind (`list`, `get`, `put`, …); keep the ticket for `finish`."""
         above = None if self._parent is None else self._parent.begin(kind)
         with self._lock:
             self._by_kind[kind] += 1
-            together: int | None = getattr(self._begun_together, "depth", None)
+            together = self._depth_together and self._depth_together.get(threading.get_ident())
             return IoTicket(together or self._depth_done + 1, above)
 
     def finish(self, ticket: IoTicket, *, bytes_read: int = 0, bytes_written: int = 0) -> None:

@@ -5,6 +5,7 @@ Why: a log is somebody else's data. A `..` in it must not lead out of the table'
 
 from __future__ import annotations
 
+from functools import lru_cache
 from urllib.parse import quote
 
 from lazydelta.errors import StorageError
@@ -25,6 +26,7 @@ def checked_name(name: str, root: str) -> str:
     return name
 
 
+@lru_cache(maxsize=1024)  # every request knows where it goes, in case it fails
 def uri_path(path: str) -> str:
     """A decoded path, percent-encoded for a URI."""
     return quote(path, safe=PATH_SAFE)
