@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -92,6 +93,25 @@ def test_a_bitmap_of_the_cookie_with_runs_may_have_none() -> None:
     body = struct.pack("<HHBHHH", 12347, 0, 0, 0, 0, 7)
     data = struct.pack("<iqI", 1681511377, 1, 0) + body
     assert parse_bitmap_array(data).between().tolist() == [7]
+
+
+def test_a_window_of_a_hundred_million_rows_takes_the_memory_of_the_window() -> None:
+    count = 1526
+    header = struct.pack("<HH", 12347, count - 1) + b"\xff" * 190 + b"\x3f"
+    header += b"".join(struct.pack("<HH", key, 65_535) for key in range(count))
+    first = len(header) + 4 * count
+    header += b"".join(struct.pack("<I", first + 6 * at) for at in range(count))
+    data = struct.pack("<iqI", 1681511377, 1, 0) + header + struct.pack("<HHH", 1, 0, 65_535) * count
+    tracemalloc.start()
+    try:
+        found = parse_bitmap_array(data)
+        rows = found.between(50_000_000, 50_008_192)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert found.cardinality == count * CONTAINER > 100_000_000
+    assert rows.tolist() == list(range(50_000_000, 50_008_192))
+    assert peak < 2_000_000
 
 
 SAMPLES = {

@@ -30,7 +30,7 @@ from tests.support.deletion_vector_writer import (
     snake_case,
     stored_vectors,
 )
-from tests.support.faulty_storage import fail_at, faulty
+from tests.support.faulty_storage import Kind, fail_at, faulty
 
 ROWS = [0, 3, 4, 5, 70_000, 131_072]
 
@@ -157,6 +157,21 @@ def test_a_read_that_failed_is_tried_again(tmp_path: Path) -> None:
     with pytest.raises(StorageError):
         vectors.positions(file_with(descriptor))
     assert vectors.positions(file_with(descriptor)).tolist() == ROWS
+
+
+@pytest.mark.parametrize("kind", ["transient", "permanent", "not_found", "denied", "cut"])
+def test_a_store_that_fails_never_makes_deleted_rows_come_back(tmp_path: Path, kind: Kind) -> None:
+    found = stored_vectors(tmp_path, [ROWS, [1], range(10_000)])
+    for number in (1, 2, 3):
+        vectors, answers = DeletionVectors(faulty(storage_at(tmp_path), fail_at(number, kind))), []
+        for descriptor in found:
+            try:
+                answers.append(len(vectors.positions(file_with(descriptor))))
+            except LazyDeltaError:
+                answers.append(-1)
+        assert answers == [
+            -1 if at == number else count for at, count in zip((1, 2, 3), (6, 1, 10_000), strict=True)
+        ]
 
 
 def test_no_more_is_kept_than_the_limit_allows_and_the_last_used_stays(tmp_path: Path) -> None:

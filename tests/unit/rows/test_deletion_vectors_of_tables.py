@@ -19,6 +19,7 @@ from tests.support.actions import add, remove, stats
 from tests.support.checkpoint_writer import KINDS
 from tests.support.deletion_vector_writer import always, inline_vector, stored_vectors
 from tests.support.table_builder import TableBuilder
+from tests.support.telemetry_table import built
 
 ROW_COUNT = 1000
 GONE = [0, 1, 99, 100, 101, 500, 999]
@@ -69,6 +70,17 @@ def test_a_vector_that_a_checkpoint_holds_counts_as_one_of_a_commit(tmp_path: Pa
     builder(tmp_path).commit(adds=[file | {"deletionVector": vectors[0]}]).checkpoint(kind)
     (tmp_path / "_delta_log" / f"{0:020}.json").unlink()
     assert ids_of(tmp_path) == LEFT
+
+
+def test_a_vector_that_a_sidecar_holds_counts_too(tmp_path: Path) -> None:
+    stored, inline = data_file(tmp_path, "a.parquet"), data_file(tmp_path, "b.parquet", first=ROW_COUNT)
+    (vector,) = stored_vectors(tmp_path, [GONE])
+    adds = [stored | {"deletionVector": vector}, inline | {"deletionVector": inline_vector([0])}]
+    built(builder(tmp_path).commit(adds=adds).checkpoint())
+    scan = ld.open(str(tmp_path)).scan()
+    rows = [row for batch in scan.batches() for row in batch.column("id").to_pylist()]
+    assert sorted(rows) == LEFT + list(range(ROW_COUNT + 1, 2 * ROW_COUNT))
+    assert scan.explain().source.startswith("sidecar")
 
 
 def test_each_version_has_the_vector_it_had(tmp_path: Path) -> None:
@@ -148,7 +160,7 @@ ROWS = st.one_of(
 )
 
 
-@given(st.lists(ROWS, min_size=1, max_size=4), st.sampled_from([7, 100, 1000]), st.booleans(), st.booleans())
+@given(st.lists(ROWS, min_size=1, max_size=3), st.sampled_from([77, 1000]), st.booleans(), st.booleans())
 def test_a_table_has_the_rows_that_no_vector_lists(
     vectors: list[set[int]], row_group_rows: int, is_inline: bool, is_run: bool
 ) -> None:
