@@ -2,9 +2,9 @@
 
 Why: a segment needs the deleted rows among its own, and the segments of one file share one deletion vector.
 Contract: positions count from 0 in the Parquet file, ascending. A vector is read once while it is kept, even
-where threads ask for it at once; what is kept are its bytes, up to a limit. Format version, size, checksum
-and cardinality are checked before a position is given out: a vector that is missing, damaged or contradicts
-the log is a `CorruptDataError` that names it and the data file.
+where threads ask for it at once; what is kept are its bytes, up to a limit, and those of the last one always.
+Format version, size, checksum and cardinality are checked before a position is given out: a vector that is
+missing, damaged or contradicts the log is a `CorruptDataError` that names it and the data file.
 Spec: PROTOCOL.md, "Deletion Vectors", "Deletion Vector File Storage Format".
 """
 
@@ -99,7 +99,7 @@ class DeletionVectors:
             del self._under_way[vector]
             self._kept[vector] = found
             self._kept_bytes += found.size_bytes
-            while self._kept_bytes > self._bytes_max:
+            while self._kept_bytes > self._bytes_max and len(self._kept) > 1:
                 _, oldest = self._kept.popitem(last=False)
                 self._kept_bytes -= oldest.size_bytes
 
@@ -115,7 +115,7 @@ class DeletionVectors:
 
     def _data(self, file: DataFile, vector: DeletionVector) -> bytes:
         check_storage_type(vector.storage_type, where=self._where(file))
-        size, offset = vector.size_in_bytes, vector.offset
+        size, offset = vector.size_in_bytes or 0, vector.offset  # a checkpoint may have nulls
         if vector.storage_type == "i" and not vector.path_or_inline_dv and not size:
             return EMPTY_BITMAP_ARRAY  # Delta's way to write a vector without rows
         if not 0 < size <= limits.DELETION_VECTOR_BYTES_MAX:

@@ -186,13 +186,13 @@ def test_no_more_is_kept_than_the_limit_allows_and_the_last_used_stays(tmp_path:
     assert storage.counters.snapshot().requests == 4
 
 
-def test_a_vector_larger_than_the_limit_is_read_and_not_kept(tmp_path: Path) -> None:
-    (descriptor,) = stored_vectors(tmp_path, [ROWS])
+def test_a_vector_larger_than_the_limit_is_kept_until_the_next_one(tmp_path: Path) -> None:
+    first, second = stored_vectors(tmp_path, [ROWS, [1]])
     storage = storage_at(tmp_path)
     vectors = DeletionVectors(storage, bytes_max=0)
-    for _ in range(2):
-        assert vectors.positions(file_with(descriptor)).tolist() == ROWS
-    assert storage.counters.snapshot().requests == 2
+    for descriptor, requests in ((first, 1), (first, 1), (second, 2), (first, 3)):
+        vectors.positions(file_with(descriptor))
+        assert storage.counters.snapshot().requests == requests
 
 
 # --- damage ------------------------------------------------------------------
@@ -210,6 +210,8 @@ def test_a_row_that_the_data_file_does_not_have_is_damage(tmp_path: Path) -> Non
     [
         ({"cardinality": 5}, "lists 6 rows, but the log says 5"),
         ({"cardinality": 0}, "lists 6 rows, but the log says 0"),
+        ({"cardinality": None}, "lists 6 rows, but the log says None"),
+        ({"sizeInBytes": None}, "the log says that it has 0 bytes"),
         ({"sizeInBytes": 0}, "the log says that it has 0 bytes"),
         ({"sizeInBytes": -5}, "the log says that it has -5 bytes"),
         ({"sizeInBytes": 1 << 40}, "the log says that it has 1099511627776 bytes"),
