@@ -252,6 +252,7 @@ def _stats_column(column: BoundColumn, *, is_null_tested: bool, sides: frozenset
         null_count_only=column.type_name in _UNCOMPARABLE or column.is_collated,
         is_null_tested=is_null_tested,
         sides=sides,
+        was_float=column.was_float,
     )
 
 

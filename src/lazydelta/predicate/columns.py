@@ -31,7 +31,7 @@ def resolve_column(
         type_name=leaf.type.name if isinstance(leaf.type, PrimitiveType) else "",
         is_partition=len(fields) == 1 and leaf.name in partition_columns,
         is_collated=leaf.is_collated,
-        was_float=_was_float(leaf),
+        was_float=leaf.was_float,
         has_statistics=not isinstance(leaf.type, StructType),
     )
 
@@ -47,12 +47,6 @@ def _fields(path: ColumnPath, schema: StructType) -> list[Field]:
         found.append(field)
         inside = field.type if isinstance(field.type, StructType) else None
     return found
-
-
-def _was_float(field: Field) -> bool:
-    """Whether the column was widened from float to double (PROTOCOL.md, "Type Change Metadata")."""
-    changes = field.metadata.get("delta.typeChanges") or []
-    return any(change.get("fromType") == "float" and "fieldPath" not in change for change in changes)
 
 
 def _hint(path: ColumnPath, schema: StructType) -> str:

@@ -19,6 +19,7 @@ from lazydelta.predicate.flags import Flags, flags_of
 from lazydelta.predicate.nodes import BoundColumn
 from lazydelta.predicate.periods import source_bounds
 from lazydelta.protocol.arrow_casts import cast_where_possible
+from lazydelta.protocol.float_readings import readings_of
 from lazydelta.protocol.partition_values import parse_partition_column
 from lazydelta.protocol.schema import PrimitiveType, arrow_type
 from lazydelta.protocol.statistics import ColumnBounds, FileStatistics
@@ -216,10 +217,15 @@ def _widened_float(column: BoundColumn, bound: pa.Array, *, is_min: bool) -> pa.
     bound = _without_nan(bound)
     if not column.was_float:
         return bound
-    # Digits written while the column was a float name another double than the value they stood for: of the
-    # two readings the outer one holds (PROTOCOL.md, "Type Widening").
-    as_float = bound.cast(pa.float32(), safe=False).cast(pa.float64())
-    return pc.min_element_wise(bound, as_float) if is_min else pc.max_element_wise(bound, as_float)
+    # Digits written while the column was a float name another double than the value they stood for, and
+    # writers differ in how many they write (PROTOCOL.md, "Type Widening"). All of them lie before the next
+    # float, so that the bound does not depend on which were read.
+    as_float = bound.cast(pa.float32(), safe=False)
+    exact, digits = readings_of(as_float)
+    outside = np.float32(-np.inf if is_min else np.inf)
+    beyond = np.nextafter(as_float.fill_null(0).to_numpy(zero_copy_only=False), outside)
+    outermost = pc.if_else(pc.equal(exact, digits), exact, pa.array(beyond).cast(pa.float64()))
+    return pc.min_element_wise(bound, outermost) if is_min else pc.max_element_wise(bound, outermost)
 
 
 def _widened_decimal(bound: pa.Array, *, is_min: bool) -> pa.Array:

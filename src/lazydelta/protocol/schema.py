@@ -74,6 +74,12 @@ class Field(msgspec.Struct, frozen=True):
         """Whether string comparison follows a collation, so that bounds in byte order say nothing."""
         return bool(self.metadata.get("__COLLATIONS"))
 
+    @property
+    def was_float(self) -> bool:
+        """Whether the column was widened from float to double (PROTOCOL.md, "Type Change Metadata")."""
+        changes = self.metadata.get("delta.typeChanges") or []
+        return any(change.get("fromType") == "float" and "fieldPath" not in change for change in changes)
+
 
 class StructType(msgspec.Struct, frozen=True):
     """A table's columns, or a nested struct's fields."""

@@ -1,8 +1,9 @@
 """What the log says about the values in a file, as Arrow columns: one row per file.
 
 Why: a predicate drops files by these bounds, so they are decoded for the named columns only, whole batches
-at a time. Contract: bounds are as the writer left them; null says nothing. Reading them with the care they
-need (truncation, rounding, wide bounds) is the predicate's business. Paths are physical names.
+at a time. Contract: bounds are as the writer left them, but for those of a float that became a double
+(`float_readings`); null says nothing. Reading them with the care they need (truncation, rounding, wide
+bounds) is the predicate's business. Paths are physical names.
 Spec: PROTOCOL.md, "Per-file Statistics" and "Column Mapping".
 """
 
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lazydelta.protocol.arrow_casts import cast_where_possible
+from lazydelta.protocol.float_readings import outer_reading
 from lazydelta.protocol.schema import PrimitiveType, arrow_type
 from lazydelta.protocol.statistics_json import decode_statistics
 
@@ -33,6 +35,7 @@ class StatsColumn(msgspec.Struct, frozen=True):
     null_count_only: bool = False  # arrays, maps and variants have no bounds, only a null count
     is_null_tested: bool = False  # a filter asks for nulls, so the null count matters beside bounds
     sides: frozenset[str] = BOTH_SIDES  # the bounds that can rule a file out
+    was_float: bool = False  # a double now: bounds are read as `float_readings` says
 
     @property
     def has_bounds(self) -> bool:
@@ -76,7 +79,7 @@ def statistics_from_json(
         lean=lean and not any(column.is_null_tested for column in columns),
     )
     bounds = {
-        column.path: ColumnBounds(low, high, null_count)
+        column.path: _read_alike(column, ColumnBounds(low, high, null_count))
         for column, (low, high, null_count) in zip(columns, decoded.columns, strict=True)
     }
     return FileStatistics(len(stats), decoded.num_records, decoded.tight_bounds, bounds)
@@ -87,17 +90,27 @@ def statistics_from_struct(stats_parsed: pa.StructArray, columns: Sequence[Stats
     bounds = {}
     for column in columns:
         value_type = arrow_type(column.type) if column.has_bounds else None
-        bounds[column.path] = ColumnBounds(
+        found = ColumnBounds(
             _child(stats_parsed, ("minValues", *column.path), value_type),
             _child(stats_parsed, ("maxValues", *column.path), value_type),
             _child(stats_parsed, ("nullCount", *column.path), pa.int64()),
         )
+        bounds[column.path] = _read_alike(column, found)
     return FileStatistics(
         len(stats_parsed),
         _child(stats_parsed, ("numRecords",), pa.int64()),
         _child(stats_parsed, ("tightBounds",), pa.bool_()),
         bounds,
     )
+
+
+def _read_alike(column: StatsColumn, bounds: ColumnBounds) -> ColumnBounds:
+    """The same bounds, whether they were written or typed before the column became a double or after."""
+    if not column.was_float or column.type.name != "double":
+        return bounds
+    low = None if bounds.min is None else outer_reading(bounds.min, is_min=True)
+    high = None if bounds.max is None else outer_reading(bounds.max, is_min=False)
+    return ColumnBounds(low, high, bounds.null_count)
 
 
 def _child(parent: pa.StructArray, path: tuple[str, ...], wanted: pa.DataType | None) -> pa.Array | None:

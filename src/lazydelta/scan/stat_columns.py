@@ -109,6 +109,7 @@ def _bound(name: str, schema: StructType, partitions: frozenset[str], where: str
         type=PrimitiveType(column.type_name or "void"),
         is_collated=column.is_collated,
         null_count_only=column.type_name in _UNBOUNDED,
+        was_float=column.was_float,
     )
     return StatColumn(name, wanted, arrow_type(leaf.type), column.is_partition)
 

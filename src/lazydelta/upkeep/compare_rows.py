@@ -10,7 +10,7 @@ NaN.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import msgspec
 import numpy as np
@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lazydelta.protocol.arrow_casts import cast_where_possible
+from lazydelta.protocol.float_readings import widened_floats
 from lazydelta.sidecar.format.layout import field_kind, field_path
 from lazydelta.upkeep.findings import Findings
 
@@ -58,10 +59,12 @@ def compare_rows(
     part_names: Sequence[str],
     findings: Findings,
     retyped: Callable[[pa.Table], pa.Table] | None = None,
+    once_float: Collection[str] = (),
 ) -> None:
     """Compare the rows of the log with those of the sidecar, one table for each schema that parts have.
 
     `retyped` gives rows of the log with statistics read from their JSON, for those whose typed ones differ.
+    `once_float` names the log's bounds that are doubles and were floats.
     """
     chunks = [chunk for table in (log, *families) for chunk in _keys(table).chunks]
     keys = pa.chunked_array(chunks, pa.string())
@@ -84,7 +87,11 @@ def compare_rows(
         _note_extra(table, in_log[own] == 0, part_names, findings)
         once = np.flatnonzero((in_log[own] > 0) & (in_sidecar[own] == 1))
         left, right = log.take(pa.array(log_at[own[once]])), table.take(pa.array(once))
-        _note_differing(left, right, retyped, part_names, findings)
+        differing = differing_in(left, right, column_pairs(left.schema, right.schema))
+        _forgive_by_float(left, right, differing, once_float)
+        if differing and retyped is not None:
+            _forgive_by_json(left, right, differing, retyped)
+        _note_differing(left, right, differing, part_names, findings)
 
 
 def differing_in(log: pa.Table, rows: pa.Table, pairs: Sequence[ColumnPair]) -> dict[ColumnPair, Flags]:
@@ -165,20 +172,26 @@ def _places(code: int, families: Sequence[tuple[pa.Table, Indices]], part_names:
 def _note_differing(
     log: pa.Table,
     rows: pa.Table,
-    retyped: Callable[[pa.Table], pa.Table] | None,
+    differing: dict[ColumnPair, Flags],
     part_names: Sequence[str],
     findings: Findings,
 ) -> None:
-    if rows.num_rows == 0:
-        return
-    pairs = column_pairs(log.schema, rows.schema)
-    differing = differing_in(log, rows, pairs)
-    if differing and retyped is not None:
-        _forgive_by_json(log, rows, differing, retyped)
     if not any(flags.any() for flags in differing.values()):
         return
     found = np.flatnonzero(np.logical_or.reduce(list(differing.values())))
     findings.note_many("differs", len(found), _difference_texts(log, rows, found, differing, part_names))
+
+
+def _forgive_by_float(
+    log: pa.Table, rows: pa.Table, differing: dict[ColumnPair, Flags], once_float: Collection[str]
+) -> None:
+    """A bound that is what the log's float became was typed before the column was widened: no difference."""
+    for pair in differing:
+        if pair.in_log in once_float and pa.types.is_float64(rows.schema.field(pair.in_part).type):
+            floats = _whole(log.column(pair.in_log)).cast(pa.float32(), safe=False)
+            is_min = field_kind(log.schema.field(pair.in_log)) == "min"
+            again = widened_floats(floats, is_min=is_min)
+            differing[pair] &= differing_rows(again, _whole(rows.column(pair.in_part)))
 
 
 def _forgive_by_json(

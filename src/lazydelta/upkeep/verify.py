@@ -213,6 +213,7 @@ class _Run:
                     part_names=names,
                     findings=self.findings,
                     retyped=lambda rows: _typed_from_json(rows, layout),
+                    once_float=_once_float(layout),
                 )
                 self._progress("comparing", partition=number + 1, total=count)
         self._about(_totals_problems(manifest, self.files, self._total_bytes))
@@ -309,6 +310,13 @@ def _with_json(rows: pa.RecordBatch, layout: SidecarLayout) -> pa.RecordBatch:
     typed = typed_rows(rows, layout)
     schema = typed.schema.append(pa.field(JSON_COLUMN, pa.string()))
     return pa.RecordBatch.from_arrays([*typed.columns, json], schema=schema)
+
+
+def _once_float(layout: SidecarLayout) -> frozenset[str]:
+    """The bounds of doubles that were floats."""
+    widened = [column for column in layout.statistics if column.wanted.was_float]
+    names = [name for column in widened for name in (column.min_column, column.max_column)]
+    return frozenset(name for name in names if name is not None)
 
 
 def _typed_from_json(rows: pa.Table, layout: SidecarLayout) -> pa.Table:

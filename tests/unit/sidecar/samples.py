@@ -63,9 +63,15 @@ def table_of(
     *,
     partition_columns: Sequence[str] = (),
     configuration: Mapping[str, str] | None = None,
+    once_float: Sequence[str] = (),
 ) -> tuple[Metadata, StructType]:
-    """Metadata and schema of a table."""
-    text = json.dumps(delta_type(dict(columns)))
+    """Metadata and schema of a table; `once_float` names columns that were widened from float to double."""
+    type_ = delta_type(dict(columns))
+    for field in type_["fields"]:
+        if field["name"] in once_float:
+            change = {"fromType": "float", "toType": "double"}
+            field["metadata"] = {"delta.typeChanges": [change]}
+    text = json.dumps(type_)
     raw = actions.metadata(text, partition_columns=partition_columns, configuration=configuration)
     return msgspec.convert(raw, Metadata), parse_schema(text, ROOT)
 
@@ -76,9 +82,12 @@ def layout_for(
     partition_columns: Sequence[str] = (),
     configuration: Mapping[str, str] | None = None,
     time_column: str | None = None,
+    once_float: Sequence[str] = (),
 ) -> SidecarLayout:
     """The layout with all configured statistics."""
-    metadata, schema = table_of(columns, partition_columns=partition_columns, configuration=configuration)
+    metadata, schema = table_of(
+        columns, partition_columns=partition_columns, configuration=configuration, once_float=once_float
+    )
     paths = configured_stats_paths(metadata, schema)
     return layout_of(metadata, schema, stats_paths=paths, time_column=time_column)
 

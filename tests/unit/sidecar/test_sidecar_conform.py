@@ -46,7 +46,7 @@ AFTER: dict[str, Any] = {
 }
 PARTITIONS = ["_event_hour", "part_day", "part_no"]
 OLD = layout_for(BEFORE, partition_columns=PARTITIONS)
-NEW = layout_for(AFTER, partition_columns=PARTITIONS)
+NEW = layout_for(AFTER, partition_columns=PARTITIONS, once_float=["ratio"])
 
 
 @given(adds_of(BEFORE))
@@ -109,6 +109,16 @@ def test_bounds_of_a_type_that_does_not_widen_say_nothing(before: str, value: An
 def test_a_narrower_type_is_widened(before: str, value: Any, after: str, expected: Any) -> None:
     rows = conform(one({"a": before}, {"minValues": {"a": value}}), layout_for({"a": after}))
     assert rows.column("min.a").to_pylist() == [expected]
+
+
+@pytest.mark.parametrize("text", ["0.1", "0.10000000149011612"])
+def test_a_float_that_became_a_double_is_read_alike_however_the_writer_spelled_it(text: str) -> None:
+    stats = f'{{"minValues":{{"a":{text}}},"maxValues":{{"a":{text}}}}}'
+    adds = [actions.add("f", stats=stats, partition={})]
+    today = layout_for({"a": "double"}, once_float=["a"])
+    for rows in (rows_of(adds, today), conform(rows_of(adds, layout_for({"a": "float"})), today)):
+        assert rows.column("min.a").to_pylist() == [0.1]
+        assert rows.column("max.a").to_pylist() == [0.10000000149011612]
 
 
 def test_columns_are_found_by_their_path_whatever_their_name() -> None:

@@ -1,8 +1,9 @@
 """Rows of an older part in the layout of today: what schema evolution asks of a merge.
 
 Contract: pure. Columns are found by role and physical path, never by name. A column that the part lacks is
-null; one of a narrower type is widened to what the log's own text would be read as now; a type that does not
-widen says nothing any more. Partition values are read again from what the writer wrote.
+null; one of a narrower type is widened to what the log's own text would be read as now (a float to the outer
+of its readings, protocol/float_readings.py); a type that does not widen says nothing any more. Partition
+values are read again from what the writer wrote.
 Spec: PROTOCOL.md, "Type Widening".
 """
 
@@ -13,6 +14,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from lazydelta.protocol.arrow_casts import cast_where_possible
+from lazydelta.protocol.float_readings import widened_floats
 from lazydelta.protocol.partition_values import parse_partition_column
 from lazydelta.sidecar.format.column_paths import Path
 from lazydelta.sidecar.format.layout import PartitionColumn, SidecarLayout, field_kind, field_path
@@ -34,20 +36,19 @@ def conform(rows: pa.RecordBatch, layout: SidecarLayout) -> pa.RecordBatch:
         if kind in {"partition", "raw_partition"}:
             array = _partition_values(found, partitions[path], field)
         else:
-            array = widened(found.get((kind, path)), field.type)
+            array = widened(found.get((kind, path)), field.type, side=kind)
         arrays.append(pa.nulls(rows.num_rows, field.type) if array is None else array)
     return pa.RecordBatch.from_arrays(arrays, schema=layout.schema)
 
 
-def widened(array: pa.Array | None, wanted: pa.DataType) -> pa.Array | None:
-    """A column of bounds in a wider type; None where the type does not widen."""
+def widened(array: pa.Array | None, wanted: pa.DataType, *, side: str) -> pa.Array | None:
+    """Bounds of one `side`, "min" or "max", in a wider type; None where the type does not widen."""
     if array is None or array.type.equals(wanted):
         return array
     if not _widens(array.type, wanted):
         return None
     if pa.types.is_floating(array.type):
-        # The log says 1.1, whose float is not the double 1.1: read its digits, as from the log.
-        array = array.cast(pa.string())
+        return widened_floats(array, is_min=side == "min")
     return cast_where_possible(array, wanted)
 
 

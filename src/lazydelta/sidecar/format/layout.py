@@ -321,7 +321,13 @@ def _wanted(path: Path, field: Field) -> StatsColumn:
     if not isinstance(field.type, PrimitiveType):
         return StatsColumn(path, PrimitiveType("void"), null_count_only=True)
     has_type = _is_storable(field.type)
-    return StatsColumn(path, field.type, is_collated=field.is_collated, null_count_only=not has_type)
+    return StatsColumn(
+        path,
+        field.type,
+        is_collated=field.is_collated,
+        null_count_only=not has_type,
+        was_float=field.was_float,
+    )
 
 
 def _is_storable(type_: DeltaType) -> bool:

@@ -107,7 +107,7 @@ def _bounds(told: _Told, traversal: Traversal) -> list[SortKey]:
     if told.type_name is not None:
         texts = pa.array([one.max if down else one.min for one in told.ranges], pa.string())
         today = _arrow(told.type_name) if traversal.column is None else arrow_type(traversal.column.type)
-        values = widened(values_from_text(texts, told.type_name), today)
+        values = widened(values_from_text(texts, told.type_name), today, side="max" if down else "min")
     if values is None:
         return [unknown] * len(told.ranges)
     found = []

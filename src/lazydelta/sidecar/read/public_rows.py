@@ -93,7 +93,7 @@ class PartColumns:
 
     def _order_values(self, rows: pa.RecordBatch, order: SortColumn) -> pa.Array:
         name, wanted = self.order_name, arrow_type(order.type)
-        values = None if name is None else widened(rows.column(name), wanted)
+        values = None if name is None else widened(rows.column(name), wanted, side="min")
         return pa.nulls(rows.num_rows, wanted) if values is None else values
 
     def _raw_partitions(self) -> dict[str, str]:
@@ -129,7 +129,7 @@ class PartColumns:
             for kind, name in self._statistics_names(wanted).items():
                 array = rows.column(name)
                 if kind != "null_count":
-                    array = widened(array, arrow_type(wanted.type))
+                    array = widened(array, arrow_type(wanted.type), side=kind)
                 if array is not None:
                     _put(tree, (_KINDS[kind], *wanted.path), array)
         return _struct(tree, rows.num_rows)

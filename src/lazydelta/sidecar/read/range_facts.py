@@ -80,7 +80,7 @@ def range_bounds(
         # Partition values are never cut. The maximum of a file is not below its minimum, cut or not.
         least = low if least_high is None else least_high
         high = high if column.is_partition else _covering(high, least)
-    low, high = _of_today(column, low, wanted), _of_today(column, high, wanted)
+    low, high = _of_today(column, low, wanted, side="min"), _of_today(column, high, wanted, side="max")
     if column.is_partition and column.type_name == "timestamp" and not is_zone_certain:
         low, high = _moved(low, -_DAY_US), _moved(high, _DAY_US)
     return ColumnBounds(min=low, max=high, null_count=null_count)
@@ -94,12 +94,14 @@ def only_where(values: pa.Array | None, is_sound: Mask) -> pa.Array | None:
     return values.take(indices)
 
 
-def _of_today(column: BoundColumn, bound: pa.Array | None, wanted: pa.DataType) -> pa.Array | None:
+def _of_today(
+    column: BoundColumn, bound: pa.Array | None, wanted: pa.DataType, *, side: str
+) -> pa.Array | None:
     if bound is None or bound.type.equals(wanted):
         return bound
     if column.is_partition and pa.types.is_floating(bound.type):
         return None  # the text may have more digits than the narrower type kept of it
-    return widened(bound, wanted)
+    return widened(bound, wanted, side=side)
 
 
 def _covering(greatest: pa.Array, least: pa.Array | None) -> pa.Array:

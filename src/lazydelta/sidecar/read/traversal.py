@@ -33,11 +33,12 @@ class SortColumn(msgspec.Struct, frozen=True, kw_only=True):
     type: PrimitiveType
     is_partition: bool
     is_collated: bool = False
+    was_float: bool = False
 
     @property
     def statistics(self) -> StatsColumn:
         """What is read of a file's statistics."""
-        return StatsColumn(self.path, self.type, is_collated=self.is_collated)
+        return StatsColumn(self.path, self.type, is_collated=self.is_collated, was_float=self.was_float)
 
 
 class Traversal(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,6 +107,7 @@ def _sort_column(
         type=type_,
         is_partition=path in partitions,
         is_collated=leaf is not None and leaf.is_collated,
+        was_float=leaf is not None and leaf.was_float,
     )
 
 
@@ -115,7 +117,8 @@ def _type_today(leaf: Field | None, type_name: str | None) -> PrimitiveType | No
         return before
     if not isinstance(leaf.type, PrimitiveType):
         return None
-    return None if widened(pa.nulls(0, arrow_type(before)), arrow_type(leaf.type)) is None else leaf.type
+    nothing = pa.nulls(0, arrow_type(before))
+    return None if widened(nothing, arrow_type(leaf.type), side="min") is None else leaf.type
 
 
 def _logical_name(path: Path, schema: StructType) -> str:
