@@ -7,7 +7,8 @@ put right in the manifest, so that only what the caller changed is wrong.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+import zlib
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,14 @@ def edit_manifest(
     path = only(table, pattern)
     body = json.loads(path.read_text("utf-8"))
     change(body)
-    path.write_text(json.dumps(body), encoding="utf-8")
+    path.write_bytes(with_checksum(body))
+
+
+def with_checksum(manifest: Mapping[str, Any]) -> bytes:
+    """The manifest's JSON as text that ends with its checksum, whatever it says."""
+    rest = {name: value for name, value in manifest.items() if name != "crc32"}
+    text = json.dumps(rest, separators=(",", ":")).removesuffix("}").encode()
+    return b'%s,"crc32":%d}' % (text, zlib.crc32(text))
 
 
 def rewrite_part(table: TableBuilder, change: Callable[[pa.Table], pa.Table], *, part: int = 0) -> str:

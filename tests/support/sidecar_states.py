@@ -156,6 +156,13 @@ def _half_manifest(table: TableBuilder) -> None:
     path.write_bytes(path.read_bytes()[:300])
 
 
+def _manifest_without_checksum(table: TableBuilder) -> None:
+    path = next(lazy_folder(table).glob("*.manifest.json"))
+    body = json.loads(path.read_bytes())
+    del body["crc32"]
+    path.write_text(json.dumps(body, separators=(",", ":")), encoding="utf-8")
+
+
 def _one_part_lacking(table: TableBuilder) -> None:
     without_manifest(table)
     part_paths(table)[-1].unlink()
@@ -243,6 +250,9 @@ STATES: dict[str, State] = {
     "unknown format": State(_with_manifest(format=2), "sidecar 3 (footers)", "has format 2"),
     "empty manifest": State(_empty_manifest, "sidecar 3 (footers)", "cannot be read"),
     "half a manifest": State(_half_manifest, "sidecar 3 (footers)", "cannot be read"),
+    "manifest without its checksum": State(
+        _manifest_without_checksum, "sidecar 3 (footers)", "does not end with its checksum"
+    ),
     "no manifest and a part lacking": State(_one_part_lacking, "checkpoint 3", "has 4 parts, not 5"),
     "plain file": State(_plain_only, "sidecar 3 (plain)", None),
     "plain file older than the log": State(_plain_too_old, "checkpoint 3", "is older than"),

@@ -25,6 +25,7 @@ from lazydelta.sidecar.format.names import manifest_name
 from lazydelta.sidecar.format.part_writer import store_part
 from lazydelta.storage import ObjectNotFoundError
 from tests.support import actions
+from tests.support.sidecar_damage import with_checksum
 from tests.unit.sidecar.samples import BUILD, binding_of, layout_for, rows_of, storage_at, written
 
 FOLDER = SidecarConfig().folder
@@ -133,7 +134,7 @@ def test_fields_of_the_future_are_ignored(tmp_path: Path) -> None:
     raw["later"] = {"a": 1}
     raw["parts"][0]["later"] = [1]
     raw["row_groups"][0]["later"] = None
-    stored_text(tmp_path, json.dumps(raw).encode())
+    stored_text(tmp_path, with_checksum(raw))
     assert read_manifest(storage_at(tmp_path), FOLDER, 7) == manifest_of(part_of(2, 0))
 
 
@@ -174,7 +175,7 @@ def test_a_manifest_that_makes_no_sense_is_damage_with_the_reason(
     tmp_path: Path, reason: str, change: dict[str, Any]
 ) -> None:
     raw = json.loads(encode_manifest(manifest_of(part_of(2, 0))))
-    stored_text(tmp_path, json.dumps(raw | change).encode())
+    stored_text(tmp_path, with_checksum(raw | change))
     with pytest.raises(DamagedSidecarError, match=reason):
         read_manifest(storage_at(tmp_path), FOLDER, 7)
 
@@ -198,7 +199,7 @@ def test_a_part_that_makes_no_sense_is_damage_with_the_reason(
     raw = json.loads(encode_manifest(manifest_of(part_of(5, 0))))
     raw["parts"][0] |= change
     raw["num_files"] = 5 - sum(change.get("removed", [])[1::2])
-    stored_text(tmp_path, json.dumps(raw).encode())
+    stored_text(tmp_path, with_checksum(raw))
     with pytest.raises(DamagedSidecarError, match=reason):
         read_manifest(storage_at(tmp_path), FOLDER, 7)
 
@@ -226,7 +227,7 @@ def test_absurd_numbers_of_a_part_are_damage(tmp_path: Path, reason: str, change
     raw["parts"][0] |= change
     if "removed" in change:
         raw["num_files"] = 4
-    stored_text(tmp_path, json.dumps(raw).encode())
+    stored_text(tmp_path, with_checksum(raw))
     with pytest.raises(DamagedSidecarError, match=reason):
         read_manifest(storage_at(tmp_path), FOLDER, 7)
 
@@ -247,7 +248,7 @@ def test_absurd_numbers_of_a_row_group_are_damage(
 ) -> None:
     raw = json.loads(encode_manifest(manifest_of(part_of(5, 0))))
     raw["row_groups"][0] |= change
-    stored_text(tmp_path, json.dumps(raw).encode())
+    stored_text(tmp_path, with_checksum(raw))
     with pytest.raises(DamagedSidecarError, match=reason):
         read_manifest(storage_at(tmp_path), FOLDER, 7)
 
@@ -255,7 +256,7 @@ def test_absurd_numbers_of_a_row_group_are_damage(
 def test_a_part_named_twice_is_damage(tmp_path: Path) -> None:
     raw = json.loads(encode_manifest(manifest_of(part_of(5, 0))))
     raw |= {"parts": raw["parts"] * 2, "num_files": 10, "row_groups": [], "num_row_groups": 6}
-    stored_text(tmp_path, json.dumps(raw).encode())
+    stored_text(tmp_path, with_checksum(raw))
     with pytest.raises(DamagedSidecarError, match="names a part twice"):
         read_manifest(storage_at(tmp_path), FOLDER, 7)
 
@@ -299,3 +300,14 @@ def test_a_folder_that_is_not_there_is_empty(tmp_path: Path) -> None:
     listing = list_sidecars(storage_at(tmp_path), FOLDER)
     assert not listing.manifests
     assert not listing.parts
+
+
+@pytest.mark.parametrize("change", [{}, {"crc32": None}, {"crc32": 1}, {"crc32": "1"}])
+def test_a_manifest_that_does_not_end_with_its_checksum_is_damage(
+    tmp_path: Path, change: dict[str, Any]
+) -> None:
+    raw = json.loads(encode_manifest(manifest_of(part_of(5, 0))))
+    del raw["crc32"]
+    stored_text(tmp_path, json.dumps(raw | change, separators=(",", ":")).encode())
+    with pytest.raises(DamagedSidecarError, match=r"cannot be read: .*checksum"):
+        read_manifest(storage_at(tmp_path), FOLDER, 7)

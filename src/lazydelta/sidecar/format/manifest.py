@@ -142,11 +142,10 @@ def encode_manifest(manifest: Manifest) -> bytes:
 
 
 def decode_manifest(body: bytes) -> Manifest:
-    """The manifest in `body`; `msgspec.DecodeError` or `UnicodeDecodeError` where it is none.
-
-    A text that does not end with its checksum (some other tool wrote it) is taken as it is.
-    """
+    """The manifest in `body`; `msgspec.DecodeError` or `UnicodeDecodeError` where it is none."""
     told = _CHECKSUM.search(body)
-    if told is not None and int(told[1]) != zlib.crc32(body[: told.start()]):
+    if told is None:
+        raise msgspec.DecodeError("it does not end with its checksum")
+    if int(told[1]) != zlib.crc32(body[: told.start()]):
         raise msgspec.DecodeError("its checksum is not that of its text")
     return msgspec.json.decode(body, type=Manifest)
