@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable, QueryBuilder
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,12 +39,12 @@ def data_file(folder: Path, name: str, *, first: int = 0, row_group_rows: int = 
     return add(name, partition={}, size=size, stats=stats(ROW_COUNT))
 
 
-def vector_of(folder: Path, kind: str, rows: Iterable[int]) -> dict[str, Any]:
+def vector_of(folder: Path, kind: str, rows: Iterable[int], **form: Any) -> dict[str, Any]:
     if kind == "inline":
-        return inline_vector(rows)
+        return inline_vector(rows, **form)
     if kind == "outside":
         return stored_vectors(folder.parent / "clone source", [[1], rows], is_absolute=True)[1]
-    return stored_vectors(folder, [[1], rows], prefix="ab" if kind == "prefixed" else "")[1]
+    return stored_vectors(folder, [[1], rows], prefix="ab" if kind == "prefixed" else "", **form)[1]
 
 
 def ids_of(folder: Path, predicate: str | None = None, **open_options: Any) -> list[int]:
@@ -61,6 +62,17 @@ def test_the_rows_of_a_vector_of_every_kind_do_not_come_out(tmp_path: Path, kind
     builder(folder).commit(adds=[file | {"deletionVector": vector_of(folder, kind, GONE)}])
     assert ids_of(folder) == LEFT
     assert ids_of(folder, "id >= 99 and id <= 103") == [102, 103]
+
+
+@pytest.mark.parametrize("form", [{}, {"as_runs": always}, {"as_runs": lambda at: at == 0}])
+@pytest.mark.parametrize("kind", ["inline", "relative", "prefixed"])
+def test_the_rust_kernel_reads_the_vectors_of_these_tests_alike(
+    tmp_path: Path, kind: str, form: dict[str, Any]
+) -> None:
+    file = data_file(tmp_path, "a.parquet")
+    builder(tmp_path).commit(adds=[file | {"deletionVector": vector_of(tmp_path, kind, GONE, **form)}])
+    peer = QueryBuilder().register("t", DeltaTable(str(tmp_path))).execute("select id from t order by id")
+    assert pa.table(peer.read_all()).column("id").to_pylist() == ids_of(tmp_path) == LEFT
 
 
 @pytest.mark.parametrize("kind", KINDS)
