@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from lazydelta import errors
     from lazydelta.log.commits import ReverseCommitReader
     from lazydelta.predicate import col
+    from lazydelta.rows.estimate import ScanEstimate
     from lazydelta.rows.iterator import LazyRecordBatchIterator
     from lazydelta.scan import (
         DeltaFile,
@@ -36,6 +37,7 @@ __all__ = [
     "RemoveSet",
     "ReverseCommitReader",
     "Scan",
+    "ScanEstimate",
     "ScanReport",
     "ScanStrategy",
     "Settings",
@@ -53,6 +55,7 @@ _MODULES = {"errors": "lazydelta.errors", "cache": "lazydelta.scan.cache"}
 _HOMES = {
     "LazyRecordBatchIterator": "lazydelta.rows.iterator",
     "ReverseCommitReader": "lazydelta.log.commits",
+    "ScanEstimate": "lazydelta.rows.estimate",
     "col": "lazydelta.predicate",
     "metrics": "lazydelta.telemetry",
     "Settings": "lazydelta.settings",

@@ -28,8 +28,9 @@ from lazydelta.protocol.actions import Metadata, Protocol
 from lazydelta.protocol.names import LOG_FOLDER
 from lazydelta.protocol.schema import arrow_schema
 from lazydelta.rows.date_range import DateRange
+from lazydelta.rows.estimate import ScanEstimate, estimate
 from lazydelta.rows.iterator import LazyRecordBatchIterator
-from lazydelta.rows.row_scan import RowRange
+from lazydelta.rows.row_scan import RowRange, RowScan
 from lazydelta.rows.source import RowSource
 from lazydelta.scan import DeltaFile, LazyScanConfig, ScanReport, ScanStrategy, files_of
 from lazydelta.scan.cache import PROCESS_CACHE, Owner
@@ -82,16 +83,17 @@ class Scan:
     def __init__(self, source: RowSource) -> None:
         self._source = source
         self._scan = source.files()
+        self._rows: RowScan | None = None  # the latest run, where that was one of rows
 
     def files(self, *, with_stats: bool = False) -> Generator[DeltaFile, None, None]:
         """The live files that might match, as objects; `stats` as the log has it, in JSON, or None."""
-        with closing(self._scan.batches(_FILE_COLUMNS if with_stats else DEFAULT_COLUMNS)) as batches:
+        with closing(self.file_batches(_FILE_COLUMNS if with_stats else None)) as batches:
             for batch in batches:
                 yield from files_of(batch)
 
     async def files_async(self, *, with_stats: bool = False) -> AsyncIterator[DeltaFile]:
         """The same for an event loop: the log is read in a worker thread."""
-        batches = self._scan.batches(_FILE_COLUMNS if with_stats else DEFAULT_COLUMNS)
+        batches = self.file_batches(_FILE_COLUMNS if with_stats else None)
         pull: asyncio.Future[pa.RecordBatch | None] | None = None
         try:
             while True:
@@ -108,6 +110,7 @@ class Scan:
 
     def file_batches(self, columns: Sequence[str] | None = None) -> Batches:
         """The same as Arrow, without an object per file; `columns` chooses among the file's attributes."""
+        self._rows = None
         return self._scan.batches(DEFAULT_COLUMNS if columns is None else columns)
 
     def batches(
@@ -126,11 +129,23 @@ class Scan:
         consumer works; `lazy=False` reads everything before it returns.
         """
         source = self._source if date_range is None else self._source.within(date_range)
-        return source.rows(columns, row_range=row_range).batches(prefetch_size=prefetch_size, lazy=lazy)
+        rows = source.rows(columns, row_range=row_range)
+        self._rows = rows
+        return rows.batches(prefetch_size=prefetch_size, lazy=lazy)
+
+    def to_arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """The rows that match, in memory."""
+        return self.batches(columns).read_all()
 
     def explain(self) -> ScanReport:
-        """What the latest run read and skipped, and why; runs the scan once if none has begun."""
-        return self._scan.report()
+        """What the latest run read and skipped, and why; runs the scan of files once if none has begun."""
+        return self._scan.report() if self._rows is None else self._rows.report()
+
+    def estimate(self) -> ScanEstimate:
+        """Files, bytes and rows to expect, by what the latest run has read so far; reads nothing."""
+        latest = self._scan.latest() if self._rows is None else self._rows.latest()
+        is_filtered = self._source.config.predicate is not None
+        return estimate(self._source.snapshot, latest, is_filtered=is_filtered)
 
     def __iter__(self) -> Iterator[DeltaFile]:
         return self.files()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import Any
 
 import msgspec
@@ -22,10 +23,13 @@ from lazydelta.rows.data_file import DataFile
 from lazydelta.rows.limit import limited, sliced, without_first
 from lazydelta.rows.loader import RowLoader
 from lazydelta.rows.materialize import backwards
+from lazydelta.rows.ordered_files import covers_limit
 from lazydelta.rows.prefetch import Piece, Prefetch
 from lazydelta.rows.residual_filter import matching
+from lazydelta.rows.row_tally import RowTally
 from lazydelta.rows.segment import Segment
 from lazydelta.rows.selection import Selection
+from lazydelta.storage import Storage
 
 
 class RowPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,9 +61,15 @@ class RowPlan(msgspec.Struct, frozen=True, kw_only=True):
 class RowRun:
     """The stages of one run."""
 
-    def __init__(self, plan: RowPlan, files: Generator[DataFile, None, None], loader: RowLoader) -> None:
+    def __init__(
+        self, plan: RowPlan, files: Generator[DataFile, None, None], storage: Storage, *, version: int
+    ) -> None:
         self._plan = plan
-        self._loader = loader
+        self._io = storage.counters
+        self._loader = RowLoader(
+            storage, plan.selection, version=version, predicate=plan.predicate, batch_rows=plan.slice_rows
+        )
+        self.tally = RowTally(limit=plan.limit, ends_traversal=covers_limit(plan.predicate))
         ahead = plan.prefetch_size
         self._pool = ThreadPoolExecutor(_threads(ahead), "lazydelta-rows") if ahead > 0 else None
         self._segments = Prefetch(
@@ -77,11 +87,17 @@ class RowRun:
     def batches(self) -> Batches:
         """The rows that come out; whoever pulls must `stop` the run in the end."""
         plan = self._plan
+        self.tally.begin(self._io)
         rows = without_first(limited(_each(self._rows), plan.limit), plan.first_row)
-        yield from sliced(rows, plan.batch_rows)
+        with closing(sliced(rows, plan.batch_rows)) as batches:
+            for batch in batches:
+                self.tally.out(batch.num_rows)
+                yield batch
+        self.tally.is_finished = True
 
     def stop(self) -> None:
         """End the reads."""
+        self.tally.end()
         self._rows.close()
         self._segments.close()
         if self._pool is not None:
@@ -90,16 +106,20 @@ class RowRun:
 
     def _opened(self, file: DataFile) -> Iterator[Segment]:
         segments = self._loader.segments(file)
+        self.tally.opened()
+        self.tally.row_groups_skipped = self._loader.row_groups_skipped
         yield from reversed(segments) if self._plan.is_backwards else segments
 
     def _loaded(self, segment: Segment) -> Batches:
         rows = self._matching(segment)
+        self.tally.begun(is_turned=self._plan.is_backwards)
         return backwards(rows) if self._plan.is_backwards else rows
 
     def _matching(self, segment: Segment) -> Batches:
         plan = self._plan
         for loaded in self._loader.load(segment):
             rows = matching(loaded, plan.predicate)
+            self.tally.loaded(loaded.num_rows, rows.num_rows)
             if rows.num_rows:
                 columns = [rows.column(name) for name in plan.selection.output]
                 yield pa.RecordBatch.from_arrays(columns, schema=plan.schema)

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 import pyarrow as pa
 
 from lazydelta import limits
 from lazydelta.errors import InvalidRequestError
 from lazydelta.rows.iterator import LazyRecordBatchIterator
-from lazydelta.rows.loader import RowLoader
 from lazydelta.rows.ordered_files import OrderedFileIterator
 from lazydelta.rows.row_run import RowPlan, RowRun
+from lazydelta.rows.row_tally import RowTally
 from lazydelta.rows.selection import Selection, select
-from lazydelta.scan import FileScan
+from lazydelta.scan import FileScan, ScanReport
 from lazydelta.scan.config import ScanOrder, check_number
 from lazydelta.storage import Deadline
 
@@ -44,6 +45,7 @@ class RowScan:
             files.snapshot, columns, files.predicate, time_zone=files.config.time_zone
         )
         self.schema: pa.Schema = self.selection.schema  # of what comes out
+        self._tally: RowTally | None = None
 
     def batches(
         self, *, prefetch_size: int = limits.PREFETCH_SEGMENTS, lazy: bool = True
@@ -68,6 +70,22 @@ class RowScan:
         with found:
             return LazyRecordBatchIterator.of_collected(self.schema, list(found), where=where)
 
+    def report(self) -> ScanReport:
+        """What the latest run did, of the log and of data files; runs it once if none has begun."""
+        if self._tally is None:
+            with self.batches() as batches:
+                for _ in batches:
+                    pass
+        assert self._tally is not None
+        return msgspec.structs.replace(self.files.report(), rows=self._tally.report())
+
+    def latest(self) -> ScanReport | None:
+        """What the latest run did so far; None before the first."""
+        report = self.files.latest()
+        if report is None or self._tally is None:
+            return report
+        return msgspec.structs.replace(report, rows=self._tally.report())
+
     def _run(self, prefetch_size: int) -> RowRun:
         snapshot, config = self.files.snapshot, self.files.config
         plan = RowPlan(
@@ -80,14 +98,11 @@ class RowScan:
             batch_rows=config.batch_size,
             prefetch_size=prefetch_size,
         )
-        loader = RowLoader(
-            snapshot.storage.scoped(deadline=Deadline.after(config.scan_timeout_seconds)),
-            self.selection,
-            version=snapshot.version,
-            predicate=self.files.predicate,
-            batch_rows=plan.slice_rows,
-        )
-        return RowRun(plan, iter(OrderedFileIterator(self.files, row_limit=self.limit)), loader)
+        storage = snapshot.storage.scoped(deadline=Deadline.after(config.scan_timeout_seconds))
+        files = iter(OrderedFileIterator(self.files, row_limit=self.limit))
+        run = RowRun(plan, files, storage, version=snapshot.version)
+        self._tally = run.tally
+        return run
 
 
 def _checked_range(row_range: RowRange | None) -> tuple[int, int | None]:

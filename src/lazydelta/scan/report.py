@@ -10,6 +10,7 @@ import msgspec
 
 from lazydelta.log.fallback import Fallback
 from lazydelta.scan.cache import CacheUse
+from lazydelta.scan.rows_report import RowsReport
 from lazydelta.storage import IoSnapshot
 
 NO_SOURCE = "none"  # nothing below the tail was needed
@@ -37,7 +38,9 @@ class ScanReport(msgspec.Struct, frozen=True, kw_only=True):
     parts_total: int
     row_groups_read: int
     row_groups_skipped: int
+    files_kept: int  # found to be live and a possible match; some may not have been emitted
     files_emitted: int
+    file_bytes: int | None  # sizes of the data files emitted, where they were asked for
     files_skipped: dict[str, int]
     unknown_actions: dict[str, int]
     requests: int
@@ -53,6 +56,7 @@ class ScanReport(msgspec.Struct, frozen=True, kw_only=True):
     elapsed_ms: float
     fallbacks: tuple[str, ...]
     fallbacks_by_kind: dict[str, int]
+    rows: RowsReport | None = None  # where rows were asked for, not files alone
 
     def __str__(self) -> str:
         return "\n".join(f"{label:<17} {text}" for label, text in self._lines())
@@ -94,6 +98,8 @@ class ScanReport(msgspec.Struct, frozen=True, kw_only=True):
             yield "first file", f"after {self.time_to_first_file_ms:,.1f} ms"
         state = "" if self.is_finished else " (not finished)"
         yield "elapsed", f"{self.elapsed_ms:,.1f} ms since the first pull{state}"
+        if self.rows is not None:
+            yield from self.rows.lines()
         if self.unknown_actions:
             names = ", ".join(f"{name} ({count})" for name, count in sorted(self.unknown_actions.items()))
             yield "unknown actions", f"{names}: ignored"
@@ -116,7 +122,9 @@ class ScanTally(msgspec.Struct, kw_only=True):
     parts_total: int = 0
     row_groups_read: int = 0
     row_groups_skipped: int = 0
+    files_kept: int = 0
     files_emitted: int = 0
+    file_bytes: int | None = None
     files_skipped: Counter[str] = msgspec.field(default_factory=Counter)
     unknown_actions: Counter[str] = msgspec.field(default_factory=Counter)
     remove_set_peak: int = 0
@@ -137,6 +145,10 @@ class ScanTally(msgspec.Struct, kw_only=True):
         if self.first_file is None and count:
             self.first_file = time.perf_counter()
         self.files_emitted += count
+
+    def sized(self, file_bytes: int) -> None:
+        """Count the sizes of files that went out."""
+        self.file_bytes = (self.file_bytes or 0) + file_bytes
 
 
 def milliseconds(since: float, until: float | None) -> float | None:

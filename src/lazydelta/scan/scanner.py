@@ -16,6 +16,7 @@ from difflib import get_close_matches
 from functools import lru_cache, partial
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lazydelta.errors import InvalidRequestError
 from lazydelta.log.checkpoint import RowRequest
@@ -86,6 +87,10 @@ class FileScan:
         if self.sidecar is not None and self._tally.ended is not None:
             self.sidecar.settle()
         return self._report(self._tally)
+
+    def latest(self) -> ScanReport | None:
+        """What the latest run did so far; None before the first."""
+        return None if self._tally is None else self._report(self._tally)
 
     @contextmanager
     def begun(
@@ -161,6 +166,7 @@ class FileScan:
         names = logical_names(self.snapshot.schema)
         with closing(live):
             for rows in _limited(live, replay.config.limit):
+                replay.tally.files_kept += rows.num_rows
                 public = public_rows(_counted(rows, columns), columns, names)
                 for key in (ORDER_VALUE, RAW_PATH) if with_keys and replay.config.order is not None else ():
                     if key in rows.schema.names:
@@ -168,6 +174,8 @@ class FileScan:
                 for start in range(0, rows.num_rows, replay.config.batch_size):
                     batch = public.slice(start, replay.config.batch_size)
                     replay.tally.emitted(batch.num_rows)
+                    if "size" in columns:
+                        replay.tally.sized(pc.sum(batch.column("size")).as_py() or 0)
                     yield batch
 
     def _row_request(self, columns: tuple[str, ...], tally: ScanTally) -> RowRequest:
@@ -268,7 +276,9 @@ class FileScan:
             parts_total=tally.parts_total,
             row_groups_read=tally.row_groups_read,
             row_groups_skipped=tally.row_groups_skipped,
+            files_kept=tally.files_kept,
             files_emitted=tally.files_emitted,
+            file_bytes=tally.file_bytes,
             files_skipped=dict(tally.files_skipped),
             unknown_actions=dict(tally.unknown_actions),
             requests=io.requests,
