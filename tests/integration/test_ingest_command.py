@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +13,7 @@ import pytest
 from lazydelta.spark.config import SparkConfig
 from lazydelta.spark.session import CACHE_VARIABLE, MAVEN_VARIABLE, get_session
 from tests.support.ingesting import assert_one_period_per_file, rejects_of, write_json
-from tests.support.spark import cache_folder
+from tests.support.spark import environment_of_commands
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,14 +42,15 @@ def lazydelta_ingest(*arguments: str | Path, **variables: str) -> subprocess.Com
     """Run the command; the jars are those of the test run unless said."""
     command = [sys.executable, "-m", "lazydelta.cli", "ingest", *map(str, arguments)]
     kept = {
-        name: value for name, value in os.environ.items() if not name.startswith(("LAZYDELTA_", "DELTA_"))
+        name: value
+        for name, value in environment_of_commands().items()
+        if name == CACHE_VARIABLE or not name.startswith(("LAZYDELTA_", "DELTA_"))
     }
-    environment = {**kept, CACHE_VARIABLE: str(cache_folder()), **variables}
     return subprocess.run(
         command,
         capture_output=True,
         text=True,
-        env=environment,
+        env=kept | variables,
         timeout=400,
         check=False,
         stdin=subprocess.DEVNULL,

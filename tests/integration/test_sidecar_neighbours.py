@@ -22,7 +22,7 @@ from lazydelta.upkeep.build import BuildReport, build_sidecar
 from lazydelta.upkeep.verify import verify_sidecar
 from tests.support.actions import add
 from tests.support.sidecar_twin import manifest_of, part_files, referenced_files
-from tests.support.spark import cache_folder, delta_log
+from tests.support.spark import delta_log, environment_of_commands
 from tests.support.table_builder import TableBuilder
 
 if TYPE_CHECKING:
@@ -232,8 +232,8 @@ def test_tasks_that_are_killed_and_tried_again_leave_every_file_once(tmp_path: P
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
-        env={**os.environ, "LAZYDELTA_CACHE": str(cache_folder())},
+        timeout=550,
+        env=environment_of_commands(),
     )
     assert done.returncode == 0, done.stderr
     killed, kind, parts = done.stdout.splitlines()[-1].split()

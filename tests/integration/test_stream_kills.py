@@ -152,4 +152,4 @@ def test_asked_twice_it_ends_at_once(world: StreamWorld, started: Callable[..., 
     for _ in range(2):
         process.ask_to_stop(signal.SIGTERM, whole_group=True)
         time.sleep(0.2)
-    assert process.wait(seconds_max=10) == 143, process.output()
+    assert process.wait() == 143, process.output()

@@ -3,12 +3,17 @@
 Why one: a session takes 8 to 20 seconds to start and a JVM holds only one SparkContext.
 Contract: the session is the pipeline's own (`lazydelta.spark.session`), made small and fast. The jars are
 kept in the project's cache (`LAZYDELTA_CACHE`, `.cache` of the repository by default); once they are
-there the session starts without a network.
+there the session starts without a network. A test that starts the command, and with it Java of its own, calls
+`environment_of_commands`: the command's jars are then there, fetched by one process at a time.
 """
 
 from __future__ import annotations
 
+import fcntl
+import functools
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +39,13 @@ FAST_SETTINGS = {
     "spark.local.dir": "{scratch}",
 }
 
+_FETCH = """
+from lazydelta.spark.config import SparkConfig
+from lazydelta.spark.session import get_session
+
+get_session(SparkConfig(spark={"spark.master": "local[1]"})).stop()
+"""
+
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
@@ -54,6 +66,12 @@ def environment() -> dict[str, str]:
     return {**os.environ, CACHE_VARIABLE: str(cache_folder())}
 
 
+def environment_of_commands() -> dict[str, str]:
+    """The same, once the jars are there that the command asks for when nothing else is said."""
+    _fetch_jars()
+    return environment()
+
+
 def cache_folder() -> Path:
     """Where downloads are kept between runs."""
     default = Path(__file__).resolve().parents[2] / ".cache"
@@ -65,3 +83,14 @@ def delta_log(spark: SparkSession, table: Path | str) -> Any:  # Any: an object 
     jvm: Any = spark._jvm
     jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
     return jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, str(table))
+
+
+@functools.cache
+def _fetch_jars() -> None:
+    folder = cache_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".jars.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if plan_launch({}, environment()).settings["spark.jars.packages"]:
+            # In a process of its own: this one may have a session, or want another.
+            subprocess.run([sys.executable, "-c", _FETCH], check=True, env=environment(), timeout=500)

@@ -2,7 +2,7 @@
 
 Contract: `StreamProcess(...)` starts it in a process group of its own, with `held` by way of
 `tests.support.held_stream`, which those are the first arguments of; `kill()` is SIGKILL to the whole
-group. `wait_for(condition)` polls tightly until the condition holds or the process ends. What it told on
+group. `wait_for(condition)` polls until the condition holds or the process ends. What it told on
 stdout and stderr is in `output()`.
 """
 
@@ -16,11 +16,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from tests.support.spark import cache_folder
+from tests.support.spark import environment_of_commands
 
 ROOT = Path(__file__).resolve().parents[2]
-POLL_SECONDS = 0.001
-START_SECONDS_MAX = 120.0
+POLL_SECONDS = 0.005
+START_SECONDS_MAX = 240.0  # a busy machine takes more than one minute
 _FAST = {
     "spark.master": "local[2]",
     "spark.driver.memory": "1g",
@@ -53,7 +53,7 @@ class StreamProcess:
             stdout=self._file,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
-            env=os.environ | {"LAZYDELTA_CACHE": str(cache_folder()), "PYTHONUNBUFFERED": "1"},
+            env=environment_of_commands() | {"PYTHONUNBUFFERED": "1"},
             start_new_session=True,
         )
 

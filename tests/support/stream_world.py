@@ -1,6 +1,6 @@
 """What a killed stream left on disk, read without Spark: batches, commits, checkpoints, sidecars.
 
-Contract: cheap enough to be polled every millisecond; a file that vanishes in between is no error.
+Contract: cheap enough to be polled many times a second; a file that vanishes in between is no error.
 """
 
 from __future__ import annotations

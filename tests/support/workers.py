@@ -1,9 +1,10 @@
 """How the tests are dealt out when several processes run them (`pytest -n 2 --dist loadgroup`).
 
 Why: one session of Spark is slow to start and holds a core, while most other tests never wait for it.
-Contract: every test that needs Java runs in one process and is dealt out first, because that chain cannot be
-cut. Of the other files each runs whole in one process, so that what a module builds is built once; the long
-ones come first. A test needs Java when it uses the fixture `spark` or has the mark of that name.
+Contract: every test that uses the fixture `spark` runs in one process. So does every other that has the mark
+of that name because it starts Java itself. Both chains are dealt out first, because they are long. Of the
+other files each runs whole in one process, so that what a module builds is built once; the long ones come
+first.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from xdist.scheduler import LoadGroupScheduling
 if TYPE_CHECKING:
     from xdist.remote import Producer
 
-JAVA = "spark"
+SESSION, JAVA = "spark", "java"  # names of groups; they are told behind a test's name
 # Folders whose files take longest, and so are begun first.
 LONGEST_FIRST = ("tests/integration/", "tests/property/", "tests/golden/", "tests/unit/")
 
@@ -35,17 +36,21 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if _needs_java(item):
-            item.add_marker(pytest.mark.xdist_group(JAVA))
+        group = _group(item)
+        if group is not None:
+            item.add_marker(pytest.mark.xdist_group(group))
     items.sort(key=_turn)
 
 
+def _group(item: pytest.Item) -> str | None:
+    if "spark" in getattr(item, "fixturenames", ()):
+        return SESSION
+    return JAVA if item.get_closest_marker("spark") is not None else None
+
+
 def _turn(item: pytest.Item) -> int:
-    if _needs_java(item):
-        return -1
+    group = _group(item)
+    if group is not None:
+        return -2 if group == SESSION else -1
     places = (place for place, folder in enumerate(LONGEST_FIRST) if item.nodeid.startswith(folder))
     return next(places, len(LONGEST_FIRST))
-
-
-def _needs_java(item: pytest.Item) -> bool:
-    return JAVA in getattr(item, "fixturenames", ()) or item.get_closest_marker(JAVA) is not None
