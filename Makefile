@@ -9,6 +9,8 @@ WORKERS ?= 2
 PYTEST := $(BIN)/pytest --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export LAZYDELTA_CACHE := $(CACHE)
+# Tests start the command hundreds of times: where this is set, each start would compile every module anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help venv lint unit test demo bench bench-full docs-reference lock clean
 
