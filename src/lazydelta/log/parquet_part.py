@@ -80,7 +80,8 @@ class ParquetPart:
         assert self._file is not None
         flat = [chunk for group in chunks for chunk in group]
         if sum(length for _, length in flat) <= limits.PRELOAD_BYTES_MAX:
-            self._file.preload(flat)
+            with self.damage_named():
+                self._file.preload(flat)
         elif read_ahead:
             self._file.stream_through(flat)
         try:

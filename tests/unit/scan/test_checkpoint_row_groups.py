@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -12,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lazydelta.log.parquet_part import ParquetPart
+from lazydelta import limits
+from lazydelta.log.parquet_part import DamagedCheckpointError, ParquetPart
 from lazydelta.predicate import bind, parse_where
 from lazydelta.protocol.schema import Field, PrimitiveType, StructType, arrow_type
 from lazydelta.scan.skipping import matching_row_groups
@@ -139,3 +141,21 @@ def test_the_event_time_is_judged_where_all_files_have_one_period(tmp_path: Path
     rows = [part(_event_hour=text) for text in texts]
     where, parts = "ts > '2030-01-01T00:00:00Z'", {"_event_hour": "string"}
     assert kept(tmp_path, where, rows, types={"ts": "timestamp"}, partitions=parts) == [1, 2]
+
+
+@pytest.mark.parametrize("how", ["gone", "cut"])
+def test_a_checkpoint_that_is_lost_after_its_footer_was_read_is_a_damaged_one(
+    tmp_path: Path, how: str
+) -> None:
+    """An error that names the checkpoint, so that an older one may serve; not what any file may be."""
+    path = tmp_path / "0.checkpoint.parquet"
+    size = 2 * limits.PARQUET_FOOTER_GUESS_BYTES  # more than comes with the footer
+    pq.write_table(pa.table({"noise": [random.Random(5).randbytes(size)]}), path)
+    part = ParquetPart(storage_at(tmp_path), path.name, path.stat().st_size)
+    assert part.metadata.num_row_groups == 1
+    if how == "gone":
+        path.unlink()
+    else:
+        path.write_bytes(b"PAR1")
+    with pytest.raises(DamagedCheckpointError, match="checkpoint file"):
+        list(part.batches([0], ["noise"], 10))
