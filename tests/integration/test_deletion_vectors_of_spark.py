@@ -1,0 +1,96 @@
+"""Deletion vectors that Delta on Spark wrote: lazydelta leaves out the rows that Spark leaves out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import lazydelta as ld
+from lazydelta.protocol.actions import DeletionVector
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+ROW_COUNT = 200_000  # of one file: four containers, two of them split by row groups
+VECTORS = "'delta.enableDeletionVectors' = 'true'"
+
+# What a DELETE's condition makes of the containers.
+DELETIONS = {
+    "few rows": "id % 50000 = 7",
+    "scattered rows": "id % 3 = 0",
+    "runs": "id % 1000 between 10 and 400",
+    "one long run": "id between 60000 and 140000",
+    "all but one": "id != 123456",
+    "all kinds": "id < 100 or id between 65536 and 131071 or (id > 131071 and id % 2 = 1)",
+}
+
+
+def create(spark: SparkSession, folder: Path, properties: str = VECTORS, *, files: int = 1) -> str:
+    """A table of `ROW_COUNT` numbered rows; its name for SQL."""
+    name = f"delta.`{folder}`"
+    spark.sql(f"create table {name} (id bigint, text string) using delta tblproperties ({properties})")
+    rows = f"range(0, {ROW_COUNT}, 1, {files})"
+    spark.sql(f"insert into {name} select id, concat('row ', id) from {rows}")
+    return name
+
+
+def assert_same_rows(spark: SparkSession, name: str, folder: Path) -> None:
+    expected = spark.table(name).select("id").toArrow().column("id").to_pylist()
+    found: list[int] = []
+    for batch in ld.open(str(folder)).scan().batches():
+        found += batch.column("id").to_pylist()
+        assert batch.column("text").to_pylist() == [f"row {row}" for row in batch.column("id").to_pylist()]
+    assert sorted(found) == sorted(expected)
+
+
+def vectors_of(folder: Path) -> list[DeletionVector]:
+    files = ld.open(str(folder)).scan().files()
+    return [file.deletion_vector for file in files if file.deletion_vector is not None]
+
+
+@pytest.mark.parametrize("deletion", DELETIONS)
+def test_rows_that_spark_deleted_do_not_come_out(spark: SparkSession, tmp_path: Path, deletion: str) -> None:
+    name = create(spark, tmp_path / "t")
+    spark.sql(f"delete from {name} where {DELETIONS[deletion]}")
+    assert len(vectors_of(tmp_path / "t")) == 1
+    assert_same_rows(spark, name, tmp_path / "t")
+
+
+def test_deletions_updates_and_merges_after_one_another_come_out_as_in_spark(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    name = create(spark, tmp_path / "t", files=3)
+    spark.sql(f"delete from {name} where id % 7 = 0")
+    spark.sql(f"update {name} set text = concat('row ', id) where id % 11 = 0")
+    spark.sql(f"delete from {name} where id between 1000 and 90000")
+    spark.sql(
+        f"merge into {name} as t using (select explode(sequence(90000, 90100, 2)) as id) as s on t.id = s.id "
+        "when matched then delete"
+    )
+    assert len(vectors_of(tmp_path / "t")) >= 3
+    assert_same_rows(spark, name, tmp_path / "t")
+
+
+def test_vectors_below_a_random_prefix_are_found(spark: SparkSession, tmp_path: Path) -> None:
+    properties = f"{VECTORS}, 'delta.randomizeFilePrefixes' = 'true', 'delta.randomPrefixLength' = '3'"
+    name = create(spark, tmp_path / "t", properties)
+    spark.sql(f"delete from {name} where id % 5 = 0")
+    (vector,) = vectors_of(tmp_path / "t")
+    assert len(vector.path_or_inline_dv) == 23
+    assert_same_rows(spark, name, tmp_path / "t")
+
+
+def test_a_shallow_clone_reads_the_vectors_of_its_source(spark: SparkSession, tmp_path: Path) -> None:
+    source = create(spark, tmp_path / "with space", files=2)
+    spark.sql(f"delete from {source} where id % 5 = 0")
+    clone = f"delta.`{tmp_path / 'clone'}`"
+    spark.sql(f"create table {clone} shallow clone {source}")
+    assert {vector.storage_type for vector in vectors_of(tmp_path / "clone")} == {"p"}
+    assert_same_rows(spark, clone, tmp_path / "clone")
+    spark.sql(f"delete from {clone} where id < 60000")  # new vectors of old files
+    assert_same_rows(spark, clone, tmp_path / "clone")
+    assert_same_rows(spark, source, tmp_path / "with space")
