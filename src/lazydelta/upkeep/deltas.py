@@ -22,7 +22,7 @@ from lazydelta.log.segment import LogFile
 from lazydelta.log.snapshot import Snapshot, open_snapshot
 from lazydelta.protocol.actions import ActionLine
 from lazydelta.protocol.names import LOG_FOLDER
-from lazydelta.sidecar.format.binding import bound_file, is_same
+from lazydelta.sidecar.format.binding import bound_file, delta_mismatch
 from lazydelta.sidecar.format.config import SidecarConfig
 from lazydelta.sidecar.format.damage import DamagedSidecarError
 from lazydelta.sidecar.format.delta_file import (
@@ -111,13 +111,11 @@ def _follows(snapshot: Snapshot, file: ListedFile, after: int, commits: dict[int
             facts = reader.facts
     except DamagedSidecarError:
         return False
-    last = commits.get(facts.until)
     return (
         (facts.checkpoint_version, facts.after, facts.until)
         == (snapshot.segment.floor, after, file.parsed.until)
         and facts.table_id == snapshot.state.metadata.id
-        and last is not None
-        and is_same(snapshot.storage, facts.commit, last)
+        and delta_mismatch(snapshot.storage, facts, commits) is None
     )
 
 
@@ -157,6 +155,7 @@ def _write(
         until=commits[-1].version,
         table_id=snapshot.state.metadata.id,
         commit=bound_file(snapshot.storage, commits[-1], with_head=True),
+        commit_sizes=tuple(commit.info.size_bytes for commit in commits),
     )
     body = write_delta_file(
         _rows(snapshot, layout, commits, others),

@@ -16,7 +16,7 @@ from enum import Enum
 import msgspec
 
 from lazydelta.log.segment import LogListing, build_segment, list_log
-from lazydelta.sidecar.format.binding import foreign_reason, is_same
+from lazydelta.sidecar.format.binding import delta_mismatch, foreign_reason
 from lazydelta.sidecar.format.config import SidecarConfig
 from lazydelta.sidecar.format.damage import DamagedSidecarError
 from lazydelta.sidecar.format.delta_file import DeltaFacts, DeltaFileReader
@@ -129,14 +129,7 @@ def delta_state(storage: Storage, file: ListedFile, log: LogListing) -> DeltaSta
             return DeltaState(problem=damage.what)
     if (facts.checkpoint_version, facts.until) != (file.parsed.version, file.parsed.until):
         return DeltaState(facts=facts, problem="it is not of the versions that its name tells")
-    commit = log.commits.get(facts.until)
-    if commit is None:
-        return DeltaState(
-            facts=facts, problem=f"{facts.commit.name} is gone, so it cannot be told whose it is"
-        )
-    if not is_same(storage, facts.commit, commit):
-        return DeltaState(facts=facts, problem=f"{facts.commit.name} is not the commit it was made from")
-    return DeltaState(facts=facts)
+    return DeltaState(facts=facts, problem=delta_mismatch(storage, facts, log.commits))
 
 
 def base_name(info: ObjectInfo) -> str:

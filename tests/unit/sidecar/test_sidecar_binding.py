@@ -12,7 +12,8 @@ import pytest
 from lazydelta import limits
 from lazydelta.log.segment import LogSegment, find_segment
 from lazydelta.protocol.actions import Metadata, Protocol
-from lazydelta.sidecar.format.binding import make_binding, mismatch
+from lazydelta.sidecar.format.binding import bound_file, delta_mismatch, make_binding, mismatch
+from lazydelta.sidecar.format.delta_file import DeltaFacts
 from lazydelta.sidecar.format.folder import assemble
 from lazydelta.sidecar.format.manifest import Manifest
 from lazydelta.storage import ObjectInfo, Storage
@@ -90,7 +91,7 @@ def test_a_sidecar_belongs_to_the_log_it_was_built_from(tmp_path: Path) -> None:
     assert reason(storage, manifest, segment) is None
 
 
-def test_of_a_commit_only_the_first_64_kib_are_read_and_with_equal_etags_nothing(tmp_path: Path) -> None:
+def test_of_a_copied_log_heads_of_64_kib_are_read_and_with_equal_etags_nothing(tmp_path: Path) -> None:
     table(tmp_path, **BIG_COMMIT)
     storage = storage_at(tmp_path)
     segment = segment_of(storage, without_etag)
@@ -98,7 +99,9 @@ def test_of_a_commit_only_the_first_64_kib_are_read_and_with_equal_etags_nothing
     before = storage.counters.snapshot()
     assert reason(storage, manifest, segment) is None
     after = storage.counters.snapshot()
-    assert after.bytes_read - before.bytes_read == limits.BINDING_HEAD_BYTES
+    assert segment.checkpoint is not None
+    heads = [min(file.info.size_bytes, limits.BINDING_HEAD_BYTES) for file in segment.checkpoint.files]
+    assert after.bytes_read - before.bytes_read == limits.BINDING_HEAD_BYTES + sum(heads)
     tagged = segment_of(storage, with_etag)
     manifest = manifest_of(storage, tagged)
     before = storage.counters.snapshot()
@@ -173,3 +176,50 @@ def test_a_commit_that_vanished_since_the_listing_proves_nothing(tmp_path: Path)
     manifest = manifest_of(storage, segment)
     builder.delete_commit(1)
     assert "not the commit" in str(reason(storage, manifest, segment))
+
+
+def test_a_checkpoint_made_anew_with_the_old_beginning_is_not_proven_once_the_commit_is_gone(
+    tmp_path: Path,
+) -> None:
+    """Equal names, sizes and heads: only e-tags can tell."""
+    table(tmp_path)
+    storage = storage_at(tmp_path)
+    built = segment_of(storage, with_etag)
+    manifest = manifest_of(storage, built)
+    assert reason(storage, manifest, built, commit=None) is None
+    anew = segment_of(storage, without_etag)
+    assert "not provably" in str(reason(storage, manifest, anew, commit=None))
+
+
+def test_an_equal_commit_over_another_checkpoint_is_another_log(tmp_path: Path) -> None:
+    """Of a copy, the heads of the checkpoint's files count, too; equal counts in a .crc do not."""
+    builder = table(tmp_path)
+    storage = storage_at(tmp_path)
+    manifest = manifest_of(storage, segment_of(storage))
+    checkpoint = next(builder.log.glob("*.checkpoint.parquet"))
+    body = bytearray(checkpoint.read_bytes())
+    body[20] ^= 1
+    checkpoint.write_bytes(body)
+    assert "the log is a copy" in str(reason(storage, manifest, segment_of(storage, without_etag)))
+
+
+def test_a_delta_file_is_bound_to_every_commit_in_it(tmp_path: Path) -> None:
+    builder = TableBuilder(tmp_path).commit(["a"]).checkpoint().commit(["b"]).commit(["c"])
+    storage = storage_at(tmp_path)
+    commits = {commit.version: commit for commit in find_segment(storage).commits}
+    facts = DeltaFacts(
+        checkpoint_version=0,
+        after=0,
+        until=2,
+        table_id="t",
+        commit=bound_file(storage, commits[2], with_head=True),
+        commit_sizes=tuple(commits[version].info.size_bytes for version in (1, 2)),
+    )
+    assert delta_mismatch(storage, facts, commits) is None
+    assert delta_mismatch(storage, facts, {2: commits[2]}) is None  # the others were cleaned up
+    assert "is gone" in str(delta_mismatch(storage, facts, {1: commits[1]}))
+    silent = msgspec.structs.replace(facts, commit_sizes=())
+    assert "does not tell the sizes" in str(delta_mismatch(storage, silent, commits))
+    builder.append_to_commit(1, "\n")
+    changed = {commit.version: commit for commit in find_segment(storage).commits}
+    assert "commit 1 is not the one" in str(delta_mismatch(storage, facts, changed))

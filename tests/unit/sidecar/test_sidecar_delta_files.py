@@ -37,6 +37,7 @@ FACTS = DeltaFacts(
     until=5,
     table_id="t",
     commit=BoundFile(name=f"{5:020}.json", size_bytes=9, head_sha256="f" * 64),
+    commit_sizes=(7, 9),
     other_actions={"commitInfo": 2},
 )
 

@@ -22,7 +22,7 @@ from lazydelta.log.companion import TailState
 from lazydelta.log.fallback import Fallback, FallbackKind, fell_back
 from lazydelta.log.segment import LogFile, LogSegment
 from lazydelta.protocol.actions import Metadata, Protocol
-from lazydelta.sidecar.format.binding import is_same
+from lazydelta.sidecar.format.binding import delta_mismatch
 from lazydelta.sidecar.format.damage import damaged
 from lazydelta.sidecar.format.delta_file import DeltaFacts, DeltaFileReader
 from lazydelta.sidecar.format.memory import TakenOnce
@@ -171,9 +171,7 @@ def _mismatch(storage: Storage, facts: DeltaFacts, info: ObjectInfo, segment: Lo
     if not segment.floor <= facts.after < facts.until:
         return "its versions do not lie in the tail"
     commits: Mapping[int, LogFile] = {commit.version: commit for commit in segment.commits}
-    if not is_same(storage, facts.commit, commits[facts.until]):
-        return f"{facts.commit.name} is not the commit it was made from"
-    return None
+    return delta_mismatch(storage, facts, commits)
 
 
 def _state_in(storage: Storage, span: DeltaSpan) -> TailState:

@@ -1,13 +1,16 @@
 """What binds a sidecar to one log, and the reason where it does not belong to the log at hand.
 
 Why: a table that was restored, or dropped and made again, has the same versions but other files.
-Contract: at most the first 64 KiB of `N.json` are read, and only where e-tags do not settle it; `N.crc` only
-where the checkpoint's files are not those of the build.
+Contract: nothing is read where the e-tag of `N.json` settles it. Where it does not, because the log is a
+copy, the first 64 KiB of `N.json` and of the checkpoint's files must be those of the build; where `N.json` is
+gone, nothing but e-tags counts: a checkpoint made anew may begin like the old one and have its size. `N.crc`
+is read only where the checkpoint's files are others, though the commit is the very same.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 
 import msgspec
 
@@ -15,6 +18,7 @@ from lazydelta import limits
 from lazydelta.log.segment import CheckpointFiles, LogFile, LogListing
 from lazydelta.protocol.actions import VersionChecksum
 from lazydelta.protocol.names import LOG_FOLDER
+from lazydelta.sidecar.format.delta_file import DeltaFacts
 from lazydelta.sidecar.format.manifest import Binding, BoundFile, Manifest
 from lazydelta.storage import ObjectNotFoundError, ObjectTooShortError, Storage
 
@@ -30,7 +34,7 @@ def make_binding(
     """The binding to the checkpoint's files and, where it is still there, to `N.json`."""
     return Binding(
         commit=None if commit is None else bound_file(storage, commit, with_head=True),
-        # A copy has other e-tags, and a store may have none: then the files' heads stand in for them.
+        # A copy has other e-tags: then the files' heads stand in for them.
         checkpoint=tuple(
             bound_file(storage, file, with_head=len(checkpoint.files) <= limits.BINDING_HEADS_MAX)
             for file in checkpoint.files
@@ -67,14 +71,15 @@ def mismatch(
     binding = manifest.binding
     if table_id is not None and table_id != manifest.table_id:
         return f"it is of the table {manifest.table_id}, not {table_id}"
-    if commit is not None and binding.commit is not None:
-        if not is_same(storage, binding.commit, commit):
-            return f"{binding.commit.name} is not the commit it was built from"
-    elif checkpoint is None or not _are_same(storage, binding.checkpoint, checkpoint):
-        return "the commit is gone, and the checkpoint is not provably the one it was built from"
-    if checkpoint is not None and _sizes(binding) == _sizes_now(checkpoint):
-        return None
-    return _counts_mismatch(storage, binding, crc)
+    if commit is None or binding.commit is None:
+        is_proven = checkpoint is not None and _has_etags_of(binding, checkpoint)
+        reason = "the commit is gone, and the checkpoint is not provably the one it was built from"
+        return None if is_proven else reason
+    if not is_same(storage, binding.commit, commit):
+        return f"{binding.commit.name} is not the commit it was built from"
+    return _checkpoint_mismatch(
+        storage, binding, checkpoint, crc, is_copy=not _has_etag(binding.commit, commit)
+    )
 
 
 def foreign_reason(
@@ -95,19 +100,66 @@ def foreign_reason(
     )
 
 
+def delta_mismatch(storage: Storage, facts: DeltaFacts, commits: Mapping[int, LogFile]) -> str | None:
+    """Why a delta file does not stand for these commits; None if it does.
+
+    Those of its commits that were cleaned up cannot be compared: `V.json` alone must be there.
+    """
+    last = commits.get(facts.until)
+    if last is None:
+        return f"{facts.commit.name} is gone, so it cannot be told whose it is"
+    if len(facts.commit_sizes) != facts.until - facts.after:
+        return "it does not tell the sizes of its commits"
+    for version, size in enumerate(facts.commit_sizes, start=facts.after + 1):
+        if version in commits and commits[version].info.size_bytes != size:
+            return f"commit {version} is not the one it was made from"
+    if not is_same(storage, facts.commit, last):
+        return f"{facts.commit.name} is not the commit it was made from"
+    return None
+
+
 def is_same(storage: Storage, bound: BoundFile, file: LogFile) -> bool:
     """Whether the file is provably the bound one: name and size, and e-tag or the hash of its head."""
     if (bound.name, bound.size_bytes) != (_below_log(file), file.info.size_bytes):
         return False
-    if bound.etag is not None and bound.etag == file.info.etag:
+    if _has_etag(bound, file):
         return True
     return bound.head_sha256 is not None and bound.head_sha256 == _head_sha256(storage, file)
 
 
-def _are_same(storage: Storage, bound: tuple[BoundFile, ...], checkpoint: CheckpointFiles) -> bool:
-    return len(bound) == len(checkpoint.files) and all(
-        is_same(storage, was, now) for was, now in zip(bound, checkpoint.files, strict=True)
+def _has_etag(bound: BoundFile, file: LogFile) -> bool:
+    return bound.etag is not None and bound.etag == file.info.etag
+
+
+def _has_etags_of(binding: Binding, checkpoint: CheckpointFiles) -> bool:
+    """Whether the checkpoint's files are the very objects of the build."""
+    return _sizes(binding) == _sizes_now(checkpoint) and all(
+        map(_has_etag, binding.checkpoint, checkpoint.files)
     )
+
+
+def _begins_alike(storage: Storage, binding: Binding, checkpoint: CheckpointFiles) -> bool:
+    """Whether files of these names and sizes begin as those of the build, as far as it kept their heads."""
+    return all(
+        was.head_sha256 is None or is_same(storage, was, now)
+        for was, now in zip(binding.checkpoint, checkpoint.files, strict=True)
+    )
+
+
+def _checkpoint_mismatch(
+    storage: Storage,
+    binding: Binding,
+    checkpoint: CheckpointFiles | None,
+    crc: LogFile | None,
+    *,
+    is_copy: bool,
+) -> str | None:
+    has_sizes = checkpoint is not None and _sizes(binding) == _sizes_now(checkpoint)
+    if not is_copy:
+        return None if has_sizes else _counts_mismatch(storage, binding, crc)
+    if checkpoint is not None and has_sizes and _begins_alike(storage, binding, checkpoint):
+        return None
+    return "the log is a copy, and its checkpoint is not the one that it was built from"
 
 
 def _counts_mismatch(storage: Storage, binding: Binding, crc: LogFile | None) -> str | None:

@@ -44,6 +44,7 @@ class DeltaFacts(msgspec.Struct, frozen=True, kw_only=True):
     until: int  # V
     table_id: str
     commit: BoundFile  # V.json
+    commit_sizes: tuple[int, ...] = ()  # in bytes, of every commit in it, oldest first
     other_actions: dict[str, int] = {}  # by their names in the log
     num_rows: int = 0
     schema_hash: str = ""
