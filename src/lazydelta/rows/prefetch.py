@@ -73,6 +73,8 @@ class Prefetch(Generic[Item, Piece]):
         self._slots: deque[_Slot[Item, Piece]] = deque()
         self._bytes = 0  # that wait to be consumed
         self._pulls_queued = 0
+        self._items_done = 0
+        self._waited_for: _Slot[Item, Piece] | None = None
         self._is_drained = False
         self._is_closed = False
         self._changed = Condition()
@@ -96,7 +98,7 @@ class Prefetch(Generic[Item, Piece]):
                     continue
                 self._start_more()
                 if slot is not None and slot.state is _State.RUNNING:
-                    self._hurry_up()
+                    self._hurry_up(slot)
                     self._changed.wait()
                     continue
                 if slot is not None and slot.error is None:
@@ -140,12 +142,16 @@ class Prefetch(Generic[Item, Piece]):
     def _leave(self) -> None:
         """The first slot has given all it had."""
         self._slots.popleft()
+        self._items_done += 1
         if self._ahead < self._ahead_wanted:
             self._ahead += 1
 
-    def _hurry_up(self) -> None:
-        """The consumer waits: look further ahead, where the bytes allow it."""
-        if 0 < self._ahead_wanted <= self._ahead < limits.PREFETCH_ADAPTIVE_MAX and self._bytes == 0:
+    def _hurry_up(self, slot: _Slot[Item, Piece]) -> None:
+        """The consumer waits for an item: look one further ahead, unless rows wait, or it is the first."""
+        is_new = slot is not self._waited_for
+        self._waited_for = slot
+        may_grow = 0 < self._ahead_wanted <= self._ahead < limits.PREFETCH_ADAPTIVE_MAX
+        if is_new and may_grow and self._items_done and self._bytes == 0:
             self._ahead += 1
             self._start_more()
 

@@ -92,8 +92,8 @@ def test_as_many_items_as_asked_for_are_loaded_beside_the_one_being_consumed(
     store = Store(50)
     stage = store.prefetch(2, pool)
     next(stage)
-    assert settled(lambda: len(store.loaded)) in range(3, 3 + stage.ahead)
-    assert stage.ahead <= 3  # one more, if the very first pull had to wait
+    assert settled(lambda: len(store.loaded)) == 3
+    assert stage.ahead == 2
     stage.close()
 
 
@@ -125,11 +125,18 @@ def test_a_consumer_that_waits_is_given_more_ahead_up_to_the_bound(pool: ThreadP
     assert 1 < stage.ahead <= limits.PREFETCH_ADAPTIVE_MAX
 
 
+def test_waiting_for_the_first_item_is_no_reason(pool: ThreadPoolExecutor) -> None:
+    stage = Store(60, pieces=5, seconds=0.02).prefetch(2, pool)
+    next(stage)
+    assert stage.ahead == 2
+    stage.close()
+
+
 def test_a_slow_consumer_is_not(pool: ThreadPoolExecutor) -> None:
     stage = Store(10).prefetch(2, pool)
     for _ in stage:
-        time.sleep(0.01)
-    assert stage.ahead <= 3
+        time.sleep(0.02)
+    assert stage.ahead <= 3  # a busy machine may make it wait once
 
 
 @pytest.mark.parametrize("pieces", [1, 100])

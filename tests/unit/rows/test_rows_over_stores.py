@@ -1,0 +1,133 @@
+"""Rows over a store that fails at any call or answers late."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import resource
+import threading
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import lazydelta as ld
+from lazydelta.errors import LazyDeltaError
+from lazydelta.log.snapshot import open_snapshot
+from lazydelta.settings import Settings
+from lazydelta.storage import Storage, open_storage
+from lazydelta.table import Table
+from tests.support.faulty_storage import FaultyStorage, Kind, Plan, fail_at, faulty
+from tests.support.row_tables import HOURS, ROWS_A_FILE, eventually, readings_table, rows_of
+
+LATENCY_SECONDS = 0.03
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return readings_table(tmp_path_factory.mktemp("readings"))
+
+
+def opened(url: str, plan: Plan) -> tuple[Table, FaultyStorage]:
+    storage: Storage = open_storage(url, Settings())
+    wrapped = faulty(storage, plan)
+    return Table(open_snapshot(wrapped, parallelism=2), Settings()), wrapped
+
+
+@pytest.mark.parametrize("kind", ["permanent", "not_found", "cut"])
+@pytest.mark.parametrize("order", [None, "desc"])
+def test_a_fault_at_any_call_is_an_error_or_changes_nothing(url: str, kind: Kind, order: str | None) -> None:
+    expected = rows_of(ld.open(url).scan(order=order))
+    outcomes = set()
+    for number in itertools.count(1):
+        try:
+            table, storage = opened(url, fail_at(number, kind))
+            found = rows_of(table.scan(order=order))
+        except LazyDeltaError:
+            outcomes.add("error")
+            continue
+        assert found == expected
+        if storage.log.faults == 0:
+            break
+        outcomes.add("survived")
+    assert "error" in outcomes
+    assert number > HOURS
+
+
+def test_a_fault_past_the_limit_is_not_met(url: str) -> None:
+    table, storage = opened(url, lambda _: None)
+    rows_of(table.scan(limit=5))
+    used = len(storage.log.calls)
+    table, storage = opened(url, lambda call: "permanent" if call > used else None)
+    assert len(rows_of(table.scan(limit=5))) == 5
+
+
+def test_with_a_limit_only_the_files_that_fill_it_are_asked_for(url: str) -> None:
+    table, storage = opened(url, lambda _: None)
+    rows_of(table.scan(limit=ROWS_A_FILE * 2))
+    assert len({name for _, name in storage.log.calls if name.endswith(".parquet")}) == 2
+
+
+def test_closing_stops_the_reads(url: str) -> None:
+    table, storage = opened(url, lambda _: time.sleep(0.01))
+    batches = table.scan().batches()
+    next(batches)
+    batches.close()
+    assert eventually(lambda: not any(t.name.startswith("lazydelta-rows") for t in threading.enumerate()))
+    data = {name for _, name in storage.log.calls if name.endswith(".parquet")}
+    assert len(data) < HOURS
+
+
+def waited_seconds(url: str, prefetch_size: int) -> float:
+    """How long a consumer that works on each batch waits for them, after the first."""
+    is_late = threading.Event()
+    table, _ = opened(url, lambda _: time.sleep(LATENCY_SECONDS) if is_late.is_set() else None)
+    is_late.set()
+    waited = 0.0
+    with table.scan(batch_size=ROWS_A_FILE).batches(["id"], prefetch_size=prefetch_size) as batches:
+        next(batches)
+        while True:
+            time.sleep(LATENCY_SECONDS)
+            began = time.perf_counter()
+            if batches.next() is None:
+                return waited
+            waited += time.perf_counter() - began
+
+
+@pytest.mark.slow
+def test_prefetch_hides_most_of_the_wait(tmp_path: Path) -> None:
+    url = readings_table(tmp_path, hours=24)
+    assert waited_seconds(url, 2) <= 0.3 * waited_seconds(url, 0)
+
+
+@pytest.mark.slow
+def test_a_thousand_abandoned_scans_leave_no_thread_handle_or_memory(url: str) -> None:
+    table = ld.open(url)
+
+    def abandon(count: int) -> None:
+        for at in range(count):
+            batches = table.scan(order="desc" if at % 3 == 0 else None).batches(["id", "device"])
+            if at % 4:
+                next(batches)
+            if at % 5 == 0:
+                batches.close()
+
+    def settle() -> tuple[int, int, int]:
+        gc.collect()
+        assert eventually(lambda: not any(t.name.startswith("lazydelta-rows") for t in threading.enumerate()))
+        return (
+            len(list(Path("/proc/self/fd").iterdir())),
+            threading.active_count(),
+            pa.total_allocated_bytes(),
+        )
+
+    abandon(100)
+    handles, threads, arrow_bytes = settle()
+    resident_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    abandon(1000)
+    now = settle()
+    assert now[0] <= handles + 2
+    assert now[1] <= threads
+    assert now[2] <= arrow_bytes + (1 << 20)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - resident_kib < 50_000
