@@ -64,6 +64,7 @@ OPTIONS = {
 _MAY_BE_ZERO = frozenset(
     {"scan_timeout_seconds", "remove_set_memory_limit", "cache_bytes", "max_staleness_seconds"}
 )
+_YES, _NO = frozenset({"true", "yes", "on", "1"}), frozenset({"false", "no", "off", "0"})
 
 
 def build_settings(
@@ -159,17 +160,19 @@ def _value(name: str, value: object, where: str) -> object:
 
 
 def _flag(name: str, value: object, where: str) -> bool:
-    known = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-    found = value if isinstance(value, bool) else known.get(str(value).strip().lower())
-    if found is None:
+    if isinstance(value, bool):
+        return value
+    text = str(value).strip().lower()
+    if text not in _YES and text not in _NO:
         raise InvalidRequestError(f"{name} is {value!r}", where, "give true or false")
-    return found
+    return text in _YES
 
 
 def _folder(name: str, value: object, where: str) -> str:
-    parts = str(value).strip("/").split("/")
+    parts = str(value).removesuffix("/").split("/")
     if not isinstance(value, str) or any(part in {"", ".", ".."} for part in parts):
-        raise InvalidRequestError(f"{name} is {value!r}", where, "give a folder's name, below _delta_log")
+        fix = "give the name of a folder below _delta_log, as in _lazy: no absolute path, no .."
+        raise InvalidRequestError(f"{name} is {value!r}", where, fix)
     return "/".join(parts)
 
 
@@ -181,7 +184,8 @@ def _number(name: str, value: object, where: str) -> int | float:
     number = _read_number(value)
     if not least <= number < math.inf or (is_whole and not number.is_integer()):
         kind = "whole number" if is_whole else "number"
-        raise InvalidRequestError(f"{name} is {value!r}", where, f"give a positive {kind}")
+        wanted = f"a {kind} of at least 0" if field in _MAY_BE_ZERO else f"a positive {kind}"
+        raise InvalidRequestError(f"{name} is {value!r}", where, f"give {wanted}")
     return int(number) if is_whole else number
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import os
-from collections.abc import AsyncIterator, Generator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from importlib import import_module
+from pathlib import PurePath
 from typing import Any
 
 import msgspec
@@ -216,11 +217,13 @@ class Table:
             raise InvalidRequestError(f"a scan has no option {unknown[0]!r}", "scan()", f"there are: {known}")
         return Scan(self._source(msgspec.structs.replace(base, **changes)))
 
-    def get_stats_for_files(self, paths: Sequence[str], stat_columns: Sequence[str]) -> pa.RecordBatch:
+    def get_stats_for_files(
+        self, paths: Iterable[str | PurePath], stat_columns: Sequence[str]
+    ) -> pa.RecordBatch:
         """The statistics of these files, one row for each path: min, max and null count of these columns.
 
         A path that is not live at this version has `live` false, and nulls. Paths are as `DeltaFile.path` has
-        them, or the same below the table's address.
+        them, or the same below the table's address; any iterable of them will do, also a string array.
         """
         return look_up_stats(self._source(self._default_config()).files(), paths, stat_columns)
 

@@ -144,3 +144,43 @@ def test_the_options_given_are_not_changed_by_building() -> None:
     given = {"delta.batch_size": "5", "region": "x"}
     build_settings(given, environment={})
     assert given == {"delta.batch_size": "5", "region": "x"}
+
+
+@pytest.mark.parametrize(
+    ("option", "fix"),
+    [
+        ("delta.cache.bytes", "give a whole number of at least 0"),
+        ("delta.cache.max_staleness_seconds", "give a number of at least 0"),
+        ("delta.scan.timeout_seconds", "give a number of at least 0"),
+        ("delta.batch_size", "give a positive whole number"),
+        ("delta.request.timeout_seconds", "give a positive number"),
+    ],
+)
+def test_a_number_that_may_be_zero_is_not_asked_to_be_positive(option: str, fix: str) -> None:
+    with pytest.raises(InvalidRequestError) as refused:
+        build_settings({option: "-1"}, environment={})
+    assert refused.value.fix == fix
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"), [("on", True), ("OFF", False), ("yes", True), ("no", False), ("1", True), ("0", False)]
+)
+def test_a_flag_may_be_spelled_in_the_usual_ways(text: str, meant: bool) -> None:
+    assert build_settings({"delta.sidecar.enabled": text}, environment={}).sidecar_enabled is meant
+
+
+@pytest.mark.parametrize("text", ["", "o", "onoff", "2", "None"])
+def test_a_flag_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(InvalidRequestError, match="true or false"):
+        build_settings({"delta.sidecar.enabled": text}, environment={})
+
+
+@pytest.mark.parametrize("folder", ["/abs", "/", "", "..", "../up", "a/../b", "./a", "a//b", "//a"])
+def test_a_folder_that_is_not_below_the_log_is_refused(folder: str) -> None:
+    with pytest.raises(InvalidRequestError, match=r"below _delta_log.*no absolute path"):
+        build_settings({"delta.sidecar.directory": folder}, environment={})
+
+
+@pytest.mark.parametrize(("folder", "meant"), [("side", "side"), ("a/b", "a/b"), ("a/b/", "a/b")])
+def test_a_folder_below_the_log_is_taken(folder: str, meant: str) -> None:
+    assert build_settings({"delta.sidecar.directory": folder}, environment={}).sidecar_directory == meant

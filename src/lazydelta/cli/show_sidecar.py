@@ -121,7 +121,8 @@ def _verification_lines(report: VerifyReport) -> Iterator[tuple[str, str]]:
         unnamed = report.differences_total - len(report.differences)
         yield (
             "result",
-            f"{report.differences_total:,} differences" + (f", {unnamed:,} not shown" if unnamed else ""),
+            _counted(report.differences_total, "difference")
+            + (f", {unnamed:,} not shown" if unnamed else ""),
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, TypeVar
@@ -34,12 +35,14 @@ def check_number(name: str, value: object, minimum: int, *, where: str) -> None:
     """Raise unless the value is none at all, or a number (whole, but for times) of at least `minimum`."""
     is_time = name.endswith("_seconds")
     is_number = isinstance(value, int | float) if is_time else isinstance(value, int)
-    if value is None or (
-        is_number and not isinstance(value, bool) and minimum <= float(str(value)) < limits.NUMBER_MAX
-    ):
+    number = float(str(value)) if is_number and not isinstance(value, bool) else math.nan
+    if value is None or minimum <= number < limits.NUMBER_MAX:
         return
     kind = "number" if is_time else "whole number"
-    raise InvalidRequestError(f"{name} is {value!r}", where, f"give a {kind} of at least {minimum}")
+    fix = f"give a {kind} of at least {minimum}"
+    if number >= limits.NUMBER_MAX:
+        fix += f" and below {limits.NUMBER_MAX:,}"
+    raise InvalidRequestError(f"{name} is {value!r}", where, fix)
 
 
 class LazyScanConfig(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,9 +9,10 @@ more is read once every path was met. Where several files of one path are live, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
+from pathlib import PurePath
 
 import numpy as np
 import pyarrow as pa
@@ -35,32 +36,40 @@ from lazydelta.sidecar.read.wanted_paths import WantedPaths
 _WHERE = "get_stats_for_files()"
 
 
-def look_up_stats(scan: FileScan, paths: Sequence[str], stat_columns: Sequence[str]) -> pa.RecordBatch:
+def look_up_stats(
+    scan: FileScan, paths: Iterable[str | PurePath], stat_columns: Sequence[str]
+) -> pa.RecordBatch:
     """The statistics of these files at the version of the scan; its report tells what that cost."""
-    _check_paths(paths)
+    asked = _path_texts(paths)
     snapshot = scan.snapshot
     root = snapshot.storage.root
     partition_columns = snapshot.state.metadata.partition_columns
     columns = bind_columns(stat_columns, snapshot.schema, partition_columns, where=root)
-    listed = pa.array([listed_path(path, root) for path in paths], pa.string())
+    listed = pa.array([listed_path(path, root) for path in asked], pa.string())
     wanted = WantedPaths(listed.unique(), root)
     rows, sidecar_rows = _requests(scan, columns, wanted)
     tally = ScanTally(strategy="reverse", reason="files are looked up by their paths")
     with scan.begun(tally, rows, sidecar_rows) as replay:
         found = _found(replay, columns, wanted) if wanted.is_missing_any else []
         tally.is_finished = True
-    return _answer(pa.array(paths, pa.string()), listed, found, stats_schema(columns))
+    return _answer(pa.array(asked, pa.string()), listed, found, stats_schema(columns))
 
 
-def _check_paths(paths: Sequence[str]) -> None:
-    if isinstance(paths, str | bytes) or not isinstance(paths, Sequence):
+def _path_texts(paths: Iterable[str | PurePath]) -> list[str]:
+    if isinstance(paths, str | bytes | PurePath | Mapping) or not isinstance(paths, Iterable):
         fix = 'give a list, as in ["part-0.parquet"]'
         raise InvalidRequestError(f"paths is {paths!r}"[:200], _WHERE, fix)
-    for path in paths:
-        if not isinstance(path, str) or not _is_text(path):
-            raise InvalidRequestError(
-                f"a path is {path!r}"[:200], _WHERE, "give paths as text, as DeltaFile.path has them"
-            )
+    if isinstance(paths, pa.Array | pa.ChunkedArray):
+        paths = paths.to_pylist()
+    return [_path_text(path) for path in paths]
+
+
+def _path_text(path: object) -> str:
+    text = path.as_posix() if isinstance(path, PurePath) else path
+    if not isinstance(text, str) or not _is_text(text):
+        fix = "give paths as text, as DeltaFile.path has them"
+        raise InvalidRequestError(f"a path is {path!r}"[:200], _WHERE, fix)
+    return text
 
 
 def _is_text(path: str) -> bool:

@@ -105,6 +105,8 @@ class ScanReport(msgspec.Struct, frozen=True, kw_only=True):
             yield "unknown actions", f"{names}: ignored"
         for fallback in self.fallbacks:
             yield "fallback", fallback
+        if self.round_trips > 1 and self.table.startswith("file:"):
+            yield "hint", "on a disk, a read that ended before the next began counts as one after the other"
 
 
 class ScanTally(msgspec.Struct, kw_only=True):

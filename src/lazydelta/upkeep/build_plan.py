@@ -201,7 +201,8 @@ def _upon_what_is_there(plan: BuildPlan, *, full: bool) -> BuildPlan:
         if manifest is not None:
             tail = tuple(log.commits[number] for number in range(version + 1, plan.version + 1))
             usable = msgspec.structs.replace(plan, previous=manifest, tail=tail)
-            return _because(usable, f"{len(tail)} commits after the sidecar of version {version}")
+            commits = "1 commit" if len(tail) == 1 else f"{len(tail)} commits"
+            return _because(usable, f"{commits} after the sidecar of version {version}")
         plan = _because(plan, f"the sidecar of version {version} is no ground to build upon: {problem}")
     return plan if earlier else _because(plan, "no earlier sidecar")
 

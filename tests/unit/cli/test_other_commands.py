@@ -161,3 +161,17 @@ def test_help_and_usage_do_not_import_arrow(arguments: list[str]) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=environment(), check=False)
     assert done.stderr.decode().endswith("HEAVY []")
+
+
+def test_explain_says_what_counts_as_one_after_the_other_on_a_disk(run: Run, table: TableBuilder) -> None:
+    ended = run("explain", table.path)
+    told = (
+        "hint              on a disk, a read that ended before the next began counts as one after the other"
+    )
+    assert ended.lines[-1] == told
+
+
+def test_the_package_itself_runs_as_the_command() -> None:
+    command = [sys.executable, "-m", "lazydelta", "--help"]
+    ended = subprocess.run(command, capture_output=True, text=True, env=environment(), check=False)
+    assert (ended.returncode, "explain" in ended.stdout) == (0, True)

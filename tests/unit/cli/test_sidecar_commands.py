@@ -9,7 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.sidecar_damage import lazy_folder, numbered_files, only, rewrite_part, with_value
+from tests.support.sidecar_damage import (
+    edit_manifest,
+    lazy_folder,
+    numbered_files,
+    only,
+    rewrite_part,
+    with_value,
+)
 from tests.support.table_builder import TableBuilder
 from tests.unit.cli.conftest import Run
 from tests.unit.cli.test_errors import told
@@ -41,6 +48,12 @@ def test_build_writes_a_sidecar_and_tells_what_it_did(run: Run, table: TableBuil
     assert ended.lines[1] == "files             40 in 1 part, 5 row groups"
     assert "planned: version 0, files 40" in ended.err
     assert only(table, "*.manifest.json").exists()
+
+
+def test_build_upon_an_earlier_sidecar_counts_its_commits(run: Run, built: TableBuilder) -> None:
+    built.checkpoint()
+    ended = run("sidecar", "build", built.path)
+    assert ended.lines[0].endswith("incremental: 1 commit after the sidecar of version 0")
 
 
 def test_build_as_json_is_one_object(run: Run, table: TableBuilder) -> None:
@@ -145,6 +158,13 @@ def test_verify_names_the_file_and_is_exit_code_5(run: Run, built: TableBuilder)
     error = ended.err[ended.err.index("error:") :].splitlines()
     assert "1 differs" in error[0]
     assert "sidecar build --full" in error[2]
+
+
+def test_verify_counts_one_difference_as_one(run: Run, built: TableBuilder) -> None:
+    edit_manifest(built, lambda body: body.update(sidecar_size_bytes=1))
+    ended = run("sidecar", "verify", built.path)
+    assert ended.exit_code == 5
+    assert ended.lines[-1] == "result            1 difference"
 
 
 def test_verify_as_json_is_one_object_whatever_the_verdict(run: Run, built: TableBuilder) -> None:

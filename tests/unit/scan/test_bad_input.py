@@ -352,3 +352,13 @@ def test_a_schema_that_cannot_be_read_is_a_lazydelta_error(tmp_path: Path, text:
     metadata = TableBuilder(tmp_path / "x").metadata | {"schemaString": text}
     TableBuilder(tmp_path).commit(["a"], metadata=metadata)
     failing(tmp_path, LazyDeltaError)
+
+
+@pytest.mark.parametrize("limit", [2**62, 2**70, 10**400])
+def test_a_limit_that_is_too_large_is_told_how_large_it_may_be(tmp_path: Path, limit: int) -> None:
+    failing(TableBuilder(tmp_path).commit(["a"]), InvalidRequestError, "below 4,611,686,018,427", limit=limit)
+
+
+def test_a_limit_that_is_negative_is_told_the_least(tmp_path: Path) -> None:
+    error = failing(TableBuilder(tmp_path).commit(["a"]), InvalidRequestError, limit=-1)
+    assert error.fix == "give a whole number of at least 0"

@@ -335,11 +335,56 @@ def test_a_store_that_fails_once_gives_the_right_answer_or_an_error(tmp_path: Pa
     assert [row["min.value"] for row in rows] == [5.0, 12.0, None]
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        tuple,
+        iter,
+        lambda paths: dict.fromkeys(paths).keys(),
+        lambda paths: (path for path in paths),
+        lambda paths: [Path(path) for path in paths],
+        pa.array,
+        lambda paths: pa.chunked_array([paths[:1], paths[1:]]),
+        lambda paths: pa.array(paths, pa.large_string()),
+        lambda paths: pa.array(paths).dictionary_encode(),
+    ],
+)
+def test_paths_may_come_as_any_iterable_of_texts_or_paths(tmp_path: Path, given: Any) -> None:
+    table = hourly_table(tmp_path)
+    paths = [hour_path(5, 2), "not-there.parquet", hour_path(3, 1)]
+    found = ld.open(str(table.path)).get_stats_for_files(given(paths), ["value"])
+    assert found.schema.field("path").type == pa.string()
+    assert found.column("path").to_pylist() == paths
+    assert found.column("min.value").to_pylist() == [5.0, None, 3.0]
+
+
+def test_a_path_object_below_the_table_is_the_file_there(tmp_path: Path) -> None:
+    table = hourly_table(tmp_path)
+    path = table.path.resolve() / hour_path(5, 2)
+    found = ld.open(str(table.path)).get_stats_for_files([path], ["value"])
+    assert found.column("path").to_pylist() == [path.as_posix()]
+    assert found.column("live").to_pylist() == [True]
+
+
 # --- what is refused ---
 
 
 @pytest.mark.parametrize(
-    "paths", ["a.parquet", b"a", None, 5, {"a": 1}, [1], [None], ["ok", b"x"], ["\ud800"]]
+    "paths",
+    [
+        "a.parquet",
+        b"a",
+        Path("a.parquet"),
+        None,
+        5,
+        {"a": 1},
+        [1],
+        [None],
+        ["ok", b"x"],
+        ["\ud800"],
+        pa.array(["ok", None]),
+        pa.array([1]),
+    ],
 )
 def test_paths_that_are_no_list_of_texts_are_refused(tmp_path: Path, paths: Any) -> None:
     table = ld.open(str(TableBuilder(tmp_path).commit(["a"]).path))
