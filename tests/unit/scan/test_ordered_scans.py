@@ -381,3 +381,35 @@ def _swapped(count: int, left: int, right: int) -> Sequence[int]:
     order = list(range(count))
     order[left], order[right] = right, left
     return order
+
+
+def test_a_sidecar_of_another_time_column_orders_by_that_one_and_explain_names_it(tmp_path: Path) -> None:
+    table = TableBuilder(tmp_path)
+    for number in range(6):
+        told = stats(1, low={"count": number}, high={"count": number}, nulls={"count": 0})
+        table.commit([add(f"f{number}", partition={"date": f"2026-02-0{9 - number}"}, stats=told)])
+    table.checkpoint()
+    by_default, report = ran(table, order="desc", limit=2)
+    assert [path for path, _ in by_default] == ["f0", "f1"]
+    assert "by date, then path" in report.reason
+    build(table, SidecarConfig(time_column="count"))
+    found, report = ran(table, order="desc", limit=2)
+    assert [path for path, _ in found] == ["f5", "f4"]
+    assert "by count, then path" in report.reason
+
+
+@pytest.mark.parametrize("order", [None, "asc", "desc"])
+def test_a_sidecar_that_vanishes_in_the_middle_is_an_error_that_says_to_run_the_scan_again(
+    tmp_path: Path, order: str | None
+) -> None:
+    table = hourly_table(tmp_path)
+    build(table)
+    run = ld.open(str(table.path), storage_options=UNCACHED).scan(order=order, batch_size=1)
+    files = run.files()
+    next(files)
+    for part in lazy_folder(table).glob("*.parquet"):
+        part.unlink()
+    with pytest.raises(CorruptLogError, match="after some of its files had gone out") as lost:
+        list(files)
+    assert lost.value.fix.startswith("run the scan again")
+    assert len(list(ld.open(str(table.path), storage_options=UNCACHED).scan(order=order).files())) == 120
