@@ -3,6 +3,7 @@
 Contract, asserted as the files go by: in an ordered scan each file comes strictly after the one before it, by
 order value, then path as the log spells it, then deletion vector; so none comes twice. Without an order, none
 comes twice among the last `limits.FILES_REMEMBERED_MAX`. It loads no rows and filters none.
+With an anchor, files before its file do not come out; the anchor's file does, for the rows after it.
 A limit on rows ends the traversal only where the filter is decided by partition values alone: rows of files
 that match are counted by `numRecords` less those that the deletion vector lists; unknown counts as none.
 """
@@ -11,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from contextlib import closing
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,36 +22,48 @@ from lazydelta.predicate.rows import matches
 from lazydelta.protocol.partition_values import parse_partition_column, raw_partition_column
 from lazydelta.protocol.schema import PrimitiveType
 from lazydelta.rows.data_file import DATA_FILE_COLUMNS, DataFile, data_files
+from lazydelta.rows.located_rows import FileKey, RowPosition, file_key
 from lazydelta.scan import FileScan
 from lazydelta.scan.config import ScanOrder
 from lazydelta.scan.record_counts import NUM_RECORDS
-
-FileKey = tuple[bool, Any, str, str]  # comparable: whether there is an order value, it, raw path, dv id
 
 
 class OrderedFileIterator:
     """The files of one run; `for` pulls them from the log, closing the generator ends the scan of files."""
 
-    def __init__(self, scan: FileScan, *, row_limit: int | None = None) -> None:
-        """`row_limit`: no more rows are needed; heeded where that is safe."""
+    def __init__(
+        self, scan: FileScan, *, row_limit: int | None = None, after: RowPosition | None = None
+    ) -> None:
+        """`row_limit`: no more rows are needed; heeded where that is safe. `after`: of an ordered scan."""
+        assert after is None or scan.config.order is not None, "an anchor needs an order"
         self._scan = scan
+        self._after = after
         self._row_limit = row_limit if covers_limit(scan.predicate) else None
         self._descending = scan.config.order == ScanOrder.DESC
 
     def __iter__(self) -> Generator[DataFile, None, None]:
         files = self._files()
-        checked = _in_order(files, descending=self._descending) if self._is_ordered else _none_twice(files)
+        checked = self._in_order(files) if self._scan.config.order is not None else _none_twice(files)
         rows_found = 0
         with closing(files):
             for file in checked:
-                rows_found += file.live_rows
+                rows_found += 0 if self._is_anchor(file) else file.live_rows
                 yield file
                 if self._row_limit is not None and rows_found >= self._row_limit:
                     return
 
-    @property
-    def _is_ordered(self) -> bool:
-        return self._scan.config.order is not None
+    def _in_order(self, files: Iterator[DataFile]) -> Iterator[DataFile]:
+        anchor = None if self._after is None else self._after.file_key
+        for file in in_order(files, descending=self._descending):
+            if anchor is not None:
+                key = file_key(file)
+                if (key > anchor) if self._descending else (key < anchor):
+                    continue
+            yield file
+
+    def _is_anchor(self, file: DataFile) -> bool:
+        """Some of its rows are not needed, nobody knows how many."""
+        return self._after is not None and file_key(file) == self._after.file_key
 
     def _files(self) -> Generator[DataFile, None, None]:
         counts = self._row_limit is not None
@@ -89,20 +101,15 @@ def covers_limit(predicate: BoundPredicate | None) -> bool:
     return predicate is None or predicate.decided_by_partitions
 
 
-def file_key(file: DataFile) -> FileKey:
-    """Where a file stands in an ordered scan; one without an order value comes before all that have one."""
-    assert file.raw_path is not None, "only an ordered scan has keys"
-    return (file.order_value is not None, file.order_value, file.raw_path, file.dv_id or "")
-
-
-def _in_order(files: Iterator[DataFile], *, descending: bool) -> Iterator[DataFile]:
+def in_order(files: Iterator[DataFile], *, descending: bool) -> Iterator[DataFile]:
+    """The same files, each asserted to come after the one before it."""
     before: FileKey | None = None
     for file in files:
         key = file_key(file)
         if before is not None:
             first, second = (key, before) if descending else (before, key)
-            # Not `first < second`: NaN is in no order.
-            assert first[:3] == second[:3] or not second < first, f"{file.path} comes out of order"
+            # Files of one path that differ in their deletion vectors come in any order.
+            assert first < second or first[:3] == second[:3], f"{file.path} comes out of order"
             assert first != second, f"{file.path} comes twice"
         before = key
         yield file

@@ -4,8 +4,9 @@ Why: a segment on a store takes a round trip or two, which the consumer's own wo
 Contract: pieces come in the order of their items, each item's in its own; nothing is pulled or loaded before
 the first piece is asked for. Besides the item that is being consumed, `ahead` items are loaded; more, up to
 `limits.PREFETCH_ADAPTIVE_MAX`, where the consumer had to wait. While `limits.PREFETCH_BYTES_MAX` wait to be
-consumed nothing new is begun, and what runs is put aside. With `is_hurried` the consumer may stop soon: one
-item is loaded, a piece at a time, and each item that was consumed lets one more be loaded ahead.
+consumed nothing new is begun, and what runs is put aside; what items take while they are loaded (`weigh`) has
+the same bound, but that the one being consumed is always loaded. With `is_hurried` the consumer may stop
+soon: one item is loaded, a piece at a time, and each item consumed lets one more be loaded ahead.
 No thread ever waits for the consumer: a task loads until the bytes are reached, then ends, so that a consumer
 that goes away leaves no thread behind, and the interpreter's exit has nothing to wait for. What fails is
 raised where it would have come out; nothing comes after it.
@@ -17,6 +18,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Executor
 from enum import Enum
+from itertools import islice
 from threading import Condition, Lock
 from typing import Generic, TypeVar
 
@@ -40,10 +42,12 @@ class _State(Enum):
 class _Slot(Generic[Item, Piece]):
     """One item on its way."""
 
-    __slots__ = ("error", "item", "pieces", "state", "stream")
+    __slots__ = ("error", "is_begun", "item", "pieces", "state", "stream", "weight")
 
-    def __init__(self, item: Item | None) -> None:
+    def __init__(self, item: Item | None, weight: int = 0) -> None:
         self.item = item
+        self.weight = weight  # while it is loaded
+        self.is_begun = False
         self.stream: Iterator[Piece] | None = None
         self.pieces: deque[tuple[Piece, int]] = deque()  # with their bytes
         self.state = _State.IDLE
@@ -61,6 +65,7 @@ class Prefetch(Generic[Item, Piece]):
         ahead: int,
         pool: Executor | None,
         size_of: Callable[[Piece], int] = lambda _: 0,
+        weigh: Callable[[Item], int] = lambda _: 0,
         is_hurried: bool = False,
     ) -> None:
         """Without a pool, or with `ahead` 0, everything is loaded as it is asked for, by whoever asks."""
@@ -70,6 +75,7 @@ class Prefetch(Generic[Item, Piece]):
         self._ahead_wanted = 0 if pool is None else ahead
         self._ahead = 0 if is_hurried else self._ahead_wanted
         self._size_of = size_of
+        self._weigh = weigh
         self._slots: deque[_Slot[Item, Piece]] = deque()
         self._bytes = 0  # that wait to be consumed
         self._pulls_queued = 0
@@ -103,6 +109,7 @@ class Prefetch(Generic[Item, Piece]):
                     continue
                 if slot is not None and slot.error is None:
                     slot.state = _State.RUNNING
+                    slot.is_begun = True
             if slot is None:
                 self._pull(only_if_none=True)
             elif slot.error is not None:
@@ -162,7 +169,7 @@ class Prefetch(Generic[Item, Piece]):
         for slot in self._slots:
             if self._bytes >= limits.PREFETCH_BYTES_MAX:
                 return
-            if slot.state is _State.IDLE:
+            if slot.state is _State.IDLE and self._has_room(slot):
                 slot.state = _State.QUEUED
                 self._submit(self._go_on, slot)
         while (
@@ -193,8 +200,20 @@ class Prefetch(Generic[Item, Piece]):
         with self._changed:
             if self._is_closed or slot.state not in (_State.IDLE, _State.QUEUED):
                 return  # the consumer was faster
+            if not self._has_room(slot):
+                slot.state = _State.IDLE
+                return
             slot.state = _State.RUNNING
+            slot.is_begun = True
         self._advance(slot)
+
+    def _has_room(self, slot: _Slot[Item, Piece]) -> bool:
+        """Whether it may be loaded: it is the first, was begun already, or fits beside those that were."""
+        if slot.is_begun or slot is self._slots[0]:
+            return True
+        others = (other for other in islice(self._slots, 1, None) if other.is_begun)
+        held = sum(other.weight for other in others if other.state is not _State.DONE)
+        return self._bytes + held + slot.weight <= limits.PREFETCH_BYTES_MAX
 
     def _pull(self, *, only_if_none: bool = False) -> _Slot[Item, Piece] | None:
         """The next item as a slot at the end of the line; None where there is none to pull."""
@@ -209,7 +228,8 @@ class Prefetch(Generic[Item, Piece]):
     def _pulled(self) -> _Slot[Item, Piece] | None:
         slot: _Slot[Item, Piece] | None = None
         try:
-            slot = _Slot(next(self._items))
+            item = next(self._items)
+            slot = _Slot(item, self._weigh(item))
         except StopIteration:
             pass
         except BaseException as error:  # noqa: BLE001 - raised by the consumer, in its turn

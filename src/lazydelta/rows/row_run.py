@@ -8,54 +8,26 @@ than once; it does not wait for a read that is under way, and what such a read b
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
 
-import msgspec
-import pyarrow as pa
-
 from lazydelta import limits
 from lazydelta.log.file_rows import Batches
-from lazydelta.predicate import BoundPredicate
 from lazydelta.rows.data_file import DataFile
 from lazydelta.rows.limit import limited, sliced, without_first
 from lazydelta.rows.loader import RowLoader
-from lazydelta.rows.materialize import backwards
+from lazydelta.rows.located_rows import LocatedRows
 from lazydelta.rows.ordered_files import covers_limit
 from lazydelta.rows.prefetch import Piece, Prefetch
-from lazydelta.rows.residual_filter import matching
+from lazydelta.rows.row_plan import RowPlan
 from lazydelta.rows.row_tally import RowTally
-from lazydelta.rows.segment import Segment
-from lazydelta.rows.selection import Selection
+from lazydelta.rows.segment_rows import SegmentRows
 from lazydelta.storage import Storage
 
-
-class RowPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run does."""
-
-    selection: Selection
-    schema: pa.Schema  # of what comes out
-    predicate: BoundPredicate | None
-    first_row: int  # of those that match: what comes before is left out
-    limit: int | None  # rows, those left out among them
-    is_backwards: bool  # the rows of a file last first
-    batch_rows: int  # of a batch that comes out
-    prefetch_size: int
-
-    @property
-    def is_hurried(self) -> bool:
-        """Whether the consumer may stop after a few rows."""
-        return self.limit is not None
-
-    @property
-    def slice_rows(self) -> int:
-        """Rows of a row group that are decoded at once: many cost less each, few come sooner."""
-        if self.limit is None:
-            return max(self.batch_rows, limits.DATA_BATCH_ROWS)
-        is_exact = self.predicate is None and not self.is_backwards
-        return max(1, min(self.limit, self.batch_rows)) if is_exact else self.batch_rows
+# What a segment takes while it is loaded, at most: its chunks as they are stored, and a slice of its rows.
+_SEGMENT_BYTES = limits.DATA_PRELOAD_BYTES_MAX + limits.DATA_BATCH_BYTES
 
 
 class RowRun:
@@ -67,32 +39,38 @@ class RowRun:
         self._plan = plan
         self._io = storage.counters
         self._loader = RowLoader(
-            storage, plan.selection, version=version, predicate=plan.predicate, batch_rows=plan.slice_rows
+            storage, plan.loaded, version=version, predicate=plan.predicate, batch_rows=plan.slice_rows
         )
         self.tally = RowTally(limit=plan.limit, ends_traversal=covers_limit(plan.predicate))
-        ahead = plan.prefetch_size
+        load = SegmentRows(plan, self._loader, self.tally)
+        ahead, is_hurried = plan.prefetch_size, plan.is_hurried
         self._pool = ThreadPoolExecutor(_threads(ahead), "lazydelta-rows") if ahead > 0 else None
-        self._segments = Prefetch(
-            files, self._opened, ahead=ahead, pool=self._pool, is_hurried=plan.is_hurried
-        )
+        self._segments = Prefetch(files, load.segments, ahead=ahead, pool=self._pool, is_hurried=is_hurried)
         self._rows = Prefetch(
             _each(self._segments),
-            self._loaded,
+            load.rows,
             ahead=ahead,
             pool=self._pool,
-            size_of=lambda rows: rows.nbytes,
-            is_hurried=plan.is_hurried,
+            size_of=lambda located: located.rows.nbytes,
+            weigh=lambda segment: min(segment.size_bytes, _SEGMENT_BYTES),
+            is_hurried=is_hurried,
         )
 
     def batches(self) -> Batches:
         """The rows that come out; whoever pulls must `stop` the run in the end."""
+        with closing(self.located()) as stream:
+            for located in stream:
+                yield located.rows
+
+    def located(self) -> Generator[LocatedRows, None, None]:
+        """The same with the place they came from, where the plan asks for it."""
         plan = self._plan
         self.tally.begin(self._io)
         rows = without_first(limited(_each(self._rows), plan.limit), plan.first_row)
-        with closing(sliced(rows, plan.batch_rows)) as batches:
-            for batch in batches:
-                self.tally.out(batch.num_rows)
-                yield batch
+        with closing(sliced(rows, plan.batch_rows)) as stream:
+            for located in stream:
+                self.tally.out(located.num_rows)
+                yield located
         self.tally.is_finished = True
 
     def stop(self) -> None:
@@ -103,26 +81,6 @@ class RowRun:
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
         self._loader.close()
-
-    def _opened(self, file: DataFile) -> Iterator[Segment]:
-        segments = self._loader.segments(file)
-        self.tally.opened()
-        self.tally.row_groups_skipped = self._loader.row_groups_skipped
-        yield from reversed(segments) if self._plan.is_backwards else segments
-
-    def _loaded(self, segment: Segment) -> Batches:
-        rows = self._matching(segment)
-        self.tally.begun(is_turned=self._plan.is_backwards)
-        return backwards(rows) if self._plan.is_backwards else rows
-
-    def _matching(self, segment: Segment) -> Batches:
-        plan = self._plan
-        for loaded in self._loader.load(segment):
-            rows = matching(loaded, plan.predicate)
-            self.tally.loaded(loaded.num_rows, rows.num_rows)
-            if rows.num_rows:
-                columns = [rows.column(name) for name in plan.selection.output]
-                yield pa.RecordBatch.from_arrays(columns, schema=plan.schema)
 
 
 def _threads(ahead: int) -> int:

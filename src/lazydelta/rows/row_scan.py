@@ -7,7 +7,8 @@ Contract: no stage both filters and limits, none reorders; whoever stops pulling
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 
 import msgspec
 import pyarrow as pa
@@ -15,8 +16,10 @@ import pyarrow as pa
 from lazydelta import limits
 from lazydelta.errors import InvalidRequestError
 from lazydelta.rows.iterator import LazyRecordBatchIterator
+from lazydelta.rows.located_rows import LocatedRows, RowPosition
 from lazydelta.rows.ordered_files import OrderedFileIterator
-from lazydelta.rows.row_run import RowPlan, RowRun
+from lazydelta.rows.row_plan import RowPlan
+from lazydelta.rows.row_run import RowRun
 from lazydelta.rows.row_tally import RowTally
 from lazydelta.rows.selection import Selection, select
 from lazydelta.scan import FileScan, ScanReport
@@ -70,6 +73,22 @@ class RowScan:
         with found:
             return LazyRecordBatchIterator.of_collected(self.schema, list(found), where=where)
 
+    @contextmanager
+    def located(
+        self, *, after: RowPosition | None = None, prefetch_size: int = limits.PREFETCH_SEGMENTS
+    ) -> Iterator[Iterator[LocatedRows]]:
+        """The rows of an ordered scan with their places, those after an anchor; leaving it stops the reads.
+
+        The limit counts from the anchor on. One item is of one file, and at most `batch_size` rows long.
+        """
+        assert self.files.config.order is not None, "only an ordered scan has places to go on from"
+        run = self._run(prefetch_size, is_located=True, after=after)
+        try:
+            with closing(run.located()) as stream:
+                yield stream
+        finally:
+            run.stop()
+
     def report(self) -> ScanReport:
         """What the latest run did, of the log and of data files; runs it once if none has begun."""
         if self._tally is None:
@@ -86,7 +105,9 @@ class RowScan:
             return report
         return msgspec.structs.replace(report, rows=self._tally.report())
 
-    def _run(self, prefetch_size: int) -> RowRun:
+    def _run(
+        self, prefetch_size: int, *, is_located: bool = False, after: RowPosition | None = None
+    ) -> RowRun:
         snapshot, config = self.files.snapshot, self.files.config
         plan = RowPlan(
             selection=self.selection,
@@ -97,9 +118,11 @@ class RowScan:
             is_backwards=config.order == ScanOrder.DESC,
             batch_rows=config.batch_size,
             prefetch_size=prefetch_size,
+            is_located=is_located,
+            after=after,
         )
         storage = snapshot.storage.scoped(deadline=Deadline.after(config.scan_timeout_seconds))
-        files = iter(OrderedFileIterator(self.files, row_limit=self.limit))
+        files = iter(OrderedFileIterator(self.files, row_limit=self.limit, after=after))
         run = RowRun(plan, files, storage, version=snapshot.version)
         self._tally = run.tally
         return run

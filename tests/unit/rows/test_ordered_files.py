@@ -10,7 +10,7 @@ import pytest
 import lazydelta as ld
 from lazydelta import limits
 from lazydelta.rows.data_file import DataFile
-from lazydelta.rows.ordered_files import OrderedFileIterator, _in_order, _none_twice
+from lazydelta.rows.ordered_files import OrderedFileIterator, _none_twice, in_order
 from lazydelta.scan import FileScan
 from tests.support.actions import add, inline_dv, stats
 from tests.support.table_builder import TableBuilder
@@ -33,27 +33,28 @@ def names(files: Iterator[DataFile]) -> list[str]:
 def test_files_in_order_pass(descending: bool) -> None:
     files = [file("b"), file("z"), file("a", 1), file("c", 1), file("a", 2)]
     ordered = files[::-1] if descending else files
-    assert list(_in_order(iter(ordered), descending=descending)) == ordered
+    assert list(in_order(iter(ordered), descending=descending)) == ordered
 
 
 @pytest.mark.parametrize("descending", [False, True])
 def test_a_file_out_of_order_is_our_own_mistake(descending: bool) -> None:
     files = [file("a", 2), file("a", 1), file("a", 2)]
     with pytest.raises(AssertionError, match="out of order"):
-        list(_in_order(iter(files), descending=descending))
+        list(in_order(iter(files), descending=descending))
 
 
 def test_a_file_that_comes_twice_is_our_own_mistake() -> None:
     with pytest.raises(AssertionError, match="twice"):
-        list(_in_order(iter([file("a"), file("a")]), descending=False))
+        list(in_order(iter([file("a"), file("a")]), descending=False))
     with pytest.raises(AssertionError, match="twice"):
         list(_none_twice(iter([file("a"), file("b"), file("a")])))
 
 
-def test_what_is_in_no_order_passes() -> None:
+def test_nan_comes_after_nothing_and_before_every_value() -> None:
     nan = float("nan")
-    files = [file("a", nan), file("b", 1.0), file("c", nan), file("d", 0.5)]
-    assert len(list(_in_order(iter(files[:3]), descending=False))) == 3
+    files = [file("z"), file("a", nan), file("c", nan), file("b", -1.0), file("d", 0.5)]
+    assert len(list(in_order(iter(files), descending=False))) == 5
+    assert len(list(in_order(iter(files[::-1]), descending=True))) == 5
 
 
 def test_files_remembered_are_bounded() -> None:

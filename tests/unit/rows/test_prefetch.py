@@ -154,6 +154,33 @@ def test_bytes_that_wait_are_bounded(pieces: int, pool: ThreadPoolExecutor) -> N
     assert stage.bytes_waiting == 0
 
 
+def test_items_that_take_much_are_not_loaded_side_by_side(pool: ThreadPoolExecutor) -> None:
+    store = Store(30, pieces=3)
+    running: list[int] = []
+    most = []
+
+    def load(item: int) -> Iterator[tuple[int, int]]:
+        running.append(item)
+        try:
+            for piece in store.load(item):
+                most.append(len(running))
+                time.sleep(0.002)
+                yield piece
+        finally:
+            running.remove(item)
+
+    half = limits.PREFETCH_BYTES_MAX // 2
+    stage = Prefetch(store.items(), load, ahead=8, pool=pool, weigh=lambda _: half)
+    assert list(stage) == store.all
+    assert 1 < max(most) <= 3, "the first, and as many as fit beside it"
+
+
+def test_an_item_that_alone_takes_more_than_there_is_is_loaded_in_its_turn(pool: ThreadPoolExecutor) -> None:
+    store = Store(5, pieces=3)
+    stage = store.prefetch(2, pool, weigh=lambda _: 2 * limits.PREFETCH_BYTES_MAX)
+    assert list(stage) == store.all
+
+
 def test_loading_overlaps_with_the_consumers_work(pool: ThreadPoolExecutor) -> None:
     began = time.perf_counter()
     for _ in Store(20, seconds=0.02).prefetch(2, pool):

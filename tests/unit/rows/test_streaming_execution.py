@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 import lazydelta as ld
 from lazydelta.errors import InvalidRequestError
+from lazydelta.rows.located_rows import RowPosition
 from lazydelta.rows.ordered_files import OrderedFileIterator
 from tests.support.row_tables import (
     HOURS,
     ROWS_A_FILE,
+    Row,
     all_readings,
     by_id,
     eventually,
@@ -72,6 +76,47 @@ def test_desc_parity_reversed_traversal_equals_reversed_rows(
     whole = rows_of(table.scan(where, order="asc"))
     down = rows_of(table.scan(where, order="desc", limit=limit, batch_size=4))
     assert down == whole[::-1][:limit]
+
+
+@pytest.mark.parametrize("where", FILTERS)
+@pytest.mark.parametrize("order", ["asc", "desc"])
+@pytest.mark.parametrize("size", [1, 13, ROWS_A_FILE])
+def test_pagination_pages_concatenated_equal_the_whole(
+    table: ld.Table, where: str | None, order: str, size: int
+) -> None:
+    scan = table.scan(where, order=order)
+    source = scan._source.with_config(limit=size)
+    whole = rows_of(scan)[: 5 * size]
+    found: list[Row] = []
+    after: RowPosition | None = None
+    while True:
+        with source.rows().located(after=after) as located:
+            page = list(located)
+        if not page or len(found) >= len(whole):
+            break
+        found += [row for part in page for row in part.rows.to_pylist()]
+        assert page[-1].last_position != after, "the anchor is never emitted"
+        after = page[-1].last_position
+    assert found[: len(whole)] == whole
+
+
+def test_positions_tell_where_rows_lie_even_if_a_column_has_that_name(tmp_path: Path) -> None:
+    rows = pa.table({"_row_index": [7, 8, 9, 10], "id": [0, 1, 2, 3]})
+    write_deltalake(str(tmp_path), rows)
+    source = ld.open(str(tmp_path)).scan("_row_index > 7", order="desc")._source
+    with source.rows().located() as located:
+        parts = list(located)
+    assert [row for part in parts for row in part.rows.to_pylist()] == rows.to_pylist()[:0:-1]
+    assert [at for part in parts for at in part.row_index.to_pylist()] == [3, 2, 1]
+
+
+@pytest.mark.parametrize("order", [None, "desc"])
+@pytest.mark.parametrize("where", FILTERS)
+def test_rows_without_columns_are_still_counted(
+    table: ld.Table, where: str | None, order: str | None
+) -> None:
+    batches = table.scan(where, order=order, batch_size=4).batches([])
+    assert sum(batch.num_rows for batch in batches) == sum(map(KEPT[where], all_readings()))
 
 
 @pytest.mark.parametrize("order", [None, "asc", "desc"])
