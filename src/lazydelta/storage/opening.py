@@ -21,7 +21,8 @@ def open_storage(url: str, settings: Settings) -> Storage:
 def _open_remote(address: TableAddress, settings: Settings) -> Storage:
     # Imported here: obstore takes 35 ms to load, which a local table does not need.
     from lazydelta.storage.connect import account_in
-    from lazydelta.storage.remote import RemoteLink, RemoteStorage
+    from lazydelta.storage.remote import RemoteStorage
+    from lazydelta.storage.remote_link import RemoteLink
     from lazydelta.storage.retry import RetryPolicy
     from lazydelta.storage.shared_clients import shared_client
 

@@ -6,17 +6,13 @@ scoped copies included. Bodies are checked against the length that was asked for
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from copy import copy
 from functools import partial
 from typing import Any, TypeVar
 
 import obstore
 from obstore.exceptions import AlreadyExistsError
-from obstore.store import AzureStore, S3Store
 
-from lazydelta import limits
 from lazydelta.storage.background import pool
 from lazydelta.storage.counters import IoCounters, IoTicket
 from lazydelta.storage.deadline import NEVER, Deadline
@@ -24,8 +20,9 @@ from lazydelta.storage.failures import FAILURES, judge, replaced
 from lazydelta.storage.interface import ObjectInfo, ObjectNotFoundError, past_end
 from lazydelta.storage.names import checked_name, uri_of
 from lazydelta.storage.ranges import coalesce, cut
+from lazydelta.storage.remote_link import RemoteLink
 from lazydelta.storage.remote_listing import ListingPlan, pages
-from lazydelta.storage.retry import Retrier, RetryPolicy, TransientError, with_retries
+from lazydelta.storage.retry import Retrier, TransientError, with_retries
 
 T = TypeVar("T")
 GetResult = Any  # obstore's result, options and metadata exist for type checkers only
@@ -34,38 +31,6 @@ ObjectMeta = Any  # likewise
 # How many objects the store sends a page. Azure's offset is inclusive, and obstore drops that one object from
 # the first page: asking for one fewer each time never takes a second page to fill a chunk.
 PAGE_OBJECTS = {"s3": 1000, "azure": 5000 - 1}
-
-
-class RemoteLink:
-    """What scoped copies of one opened table share: the client, the gate, the policy."""
-
-    def __init__(
-        self,
-        *,
-        store: AzureStore | S3Store,
-        kind: str,
-        root: str,
-        prefix: str,
-        policy: RetryPolicy,
-        lists_from_offset: bool = True,
-    ) -> None:
-        self.store = store
-        self.kind = kind
-        self.root = root
-        self.prefix = prefix
-        self.policy = policy
-        self.lists_from_offset = lists_from_offset
-        self.gate = threading.BoundedSemaphore(limits.CONNECTIONS_MAX)
-
-    def at(self, prefix: str, root: str) -> RemoteLink:
-        """Another place in the same container; the gate is shared."""
-        other = copy(self)
-        other.prefix, other.root = prefix, root
-        return other
-
-    def key(self, name: str) -> str:
-        """The object's key in the container."""
-        return f"{self.prefix}/{name}" if self.prefix else name
 
 
 class RemoteStorage:
