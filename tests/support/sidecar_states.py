@@ -245,7 +245,7 @@ STATES: dict[str, State] = {
     "another table's id": State(_with_manifest(table_id="another"), "checkpoint 3", "of the table another"),
     "another table's id everywhere": State(_other_id_everywhere, "checkpoint 3", "not of this one"),
     "wrong count": State(_with_manifest(num_files=39), "sidecar 3 (footers)", "contradicts itself"),
-    "wrong counts against the crc": State(_other_counts, "checkpoint 3", "the counts in the .crc differ"),
+    "wrong counts against the crc": State(_other_counts, "checkpoint 3", "it was built from"),
     "restored log": State(restored_log, "checkpoint 3", "is of another log"),
     "unknown format": State(_with_manifest(format=2), "sidecar 3 (footers)", "has format 2"),
     "empty manifest": State(_empty_manifest, "sidecar 3 (footers)", "cannot be read"),
