@@ -8,7 +8,7 @@ is left out. `is_exact` says that both choose the very same rows, so that nothin
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -53,8 +53,11 @@ _ANYTHING = Pushed()
 def pushed_filter(expression: pc.Expression, schema: StructType) -> Pushed:
     """What of the filter can be told to a scan of a table of this schema."""
     node = read_expression(expression)
-    if node is None:
-        return _ANYTHING
+    return _ANYTHING if node is None else pushed_tree(node, schema)
+
+
+def pushed_tree(node: ArrowNode, schema: StructType) -> Pushed:
+    """The same for a filter that was read already."""
     try:
         return _Reading(schema).judged(node, wanted=True)
     except RecursionError:
@@ -79,6 +82,9 @@ class _Reading(msgspec.Struct, frozen=True):
                 return self.junction(node, wanted=wanted)
             case Call(function, (left, right)) if function in _OPERATORS:
                 return self.comparison(_OPERATORS[function], left, right, wanted=wanted)
+            case Call("if_else", (condition, chosen, Constant(value))) if not value.is_valid:
+                sides = (self.judged(condition, wanted=True), self.judged(chosen, wanted=wanted))
+                return _joined(sides, is_and=True)
             case Call("is_null" | "is_valid", (FieldReference(path),)):
                 return self.null_test(path, node, wanted=wanted)
             case Call("is_in", (FieldReference(path),)):
@@ -89,12 +95,10 @@ class _Reading(msgspec.Struct, frozen=True):
 
     def junction(self, node: Call, *, wanted: bool) -> Pushed:
         parts = [self.judged(part, wanted=wanted) for part in _flat(node)]
-        # `and` without Kleene is null where one side is, even beside a false: fewer rows are false.
-        is_exact = all(part.is_exact for part in parts) and (wanted or node.function.endswith("kleene"))
-        conditions = [part.condition for part in parts if part.condition is not None]
-        if _JUNCTIONS[node.function] == wanted:
-            return Pushed(all_of(*conditions) if conditions else None, is_exact)
-        return Pushed(any_of(*conditions), is_exact) if len(conditions) == len(parts) else _ANYTHING
+        joined = _joined(parts, is_and=_JUNCTIONS[node.function] == wanted)
+        # Without Kleene a null on one side is null, even beside a false in `and` or a true in `or`.
+        is_kleene = node.function.endswith("kleene")
+        return joined if is_kleene else msgspec.structs.replace(joined, is_exact=False)
 
     def truth(self, path: ColumnPath, *, wanted: bool) -> Pushed:
         if self.kind(path) != pa.bool_():
@@ -181,6 +185,14 @@ class _Reading(msgspec.Struct, frozen=True):
         if field is None or field.is_collated or not isinstance(field.type, PrimitiveType):
             return None
         return arrow_type(field.type)
+
+
+def _joined(parts: Sequence[Pushed], *, is_and: bool) -> Pushed:
+    is_exact = all(part.is_exact for part in parts)
+    conditions = [part.condition for part in parts if part.condition is not None]
+    if is_and:
+        return Pushed(all_of(*conditions) if conditions else None, is_exact)
+    return Pushed(any_of(*conditions), is_exact) if len(conditions) == len(parts) else _ANYTHING
 
 
 def _flat(node: Call) -> Iterator[ArrowNode]:

@@ -86,7 +86,7 @@ class LazyDataset(pads.UnionDataset):  # type: ignore[misc]  # pyarrow has no ty
 
     def get_fragments(self, filter: Filter = None) -> LazyFragments:  # noqa: A002
         """The files that might have matching rows, lazily; `len` reads the whole list of them."""
-        return LazyFragments(self._source, self._both(filter))
+        return LazyFragments(self._source, self._both(filter), self._keep)
 
     def _get_fragments(self, filter: Filter) -> LazyFragments:  # noqa: A002
         return self.get_fragments(filter)

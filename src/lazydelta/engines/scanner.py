@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lazydelta.engines.arrow_filter import Pushed, pushed_filter
+from lazydelta.engines.file_rows import counted_rows, is_countable, rows_of_file
 from lazydelta.engines.projection import (
     Columns,
     Projection,
@@ -28,6 +29,7 @@ from lazydelta.engines.projection import (
 )
 from lazydelta.errors import InvalidRequestError
 from lazydelta.predicate import parse_where
+from lazydelta.rows.data_file import DataFile
 from lazydelta.rows.iterator import LazyRecordBatchIterator
 from lazydelta.rows.source import RowSource
 
@@ -49,6 +51,7 @@ class ScanPlan(msgspec.Struct, frozen=True, eq=False):
     projection: Projection
     reads: tuple[str, ...]
     keep: pc.Expression | None  # what the source's own filter does not decide
+    file: DataFile | None = None  # this one alone
 
 
 class LazyScanner:
@@ -61,9 +64,12 @@ class LazyScanner:
         columns: Columns = None,
         filter: pc.Expression | None = None,  # noqa: A002  # pyarrow's name
         batch_size: int = BATCH_ROWS,
+        file: DataFile | None = None,
         origin: Any = None,  # Any: the dataset or fragment, for `scan_batches`
     ) -> None:
-        self._plan = plan_scan(source, columns=columns, keep=filter, batch_size=batch_size)
+        """`file`: read this one alone."""
+        plan = plan_scan(source, columns=columns, keep=filter, batch_size=batch_size)
+        self._plan = plan if file is None else msgspec.structs.replace(plan, file=file)
         self._origin = origin
 
     @property
@@ -125,8 +131,8 @@ class LazyScanner:
         """How many rows match; columns that the filter does not need are not read."""
         plan = self._plan
         needed = columns_needed([] if plan.keep is None else [plan.keep], plan.source.schema)
-        counting = plan_scan(plan.source, columns=[], keep=None, batch_size=plan.source.config.batch_size)
-        counting = msgspec.structs.replace(counting, keep=plan.keep, reads=tuple(needed or [ROW_MARK]))
+        nothing = projection_of([], plan.source.schema)
+        counting = msgspec.structs.replace(plan, projection=nothing, reads=tuple(needed or [ROW_MARK]))
         return sum(batch.num_rows for batch in _projected(counting, None))
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:  # Any: capsules have no type
@@ -176,12 +182,8 @@ def _check_filter(keep: Any, schema: pa.Schema) -> None:  # Any: whatever the ca
 
 def _projected(plan: ScanPlan, limit: int | None) -> Generator[pa.RecordBatch, None, None]:
     """The rows that come out, at most `limit`."""
-    source = plan.source
-    if limit is not None and plan.keep is None:
-        before = source.config.limit
-        source = source.with_config(limit=limit if before is None else min(limit, before))
     missing = limit
-    with source.rows(plan.reads).batches() as batches:
+    with _rows(plan, limit) as batches:
         while missing is None or missing > 0:
             rows = batches.next()
             if rows is None:
@@ -192,6 +194,19 @@ def _projected(plan: ScanPlan, limit: int | None) -> Generator[pa.RecordBatch, N
                 yield part
                 if missing == 0:
                     return
+
+
+def _rows(plan: ScanPlan, limit: int | None) -> LazyRecordBatchIterator:
+    """What is read; no more than the limit where every row read comes out."""
+    source = plan.source
+    if plan.keep is None and limit is not None:
+        before = source.config.limit
+        source = source.with_config(limit=limit if before is None else min(limit, before))
+    if plan.file is not None:
+        return rows_of_file(source, plan.file, plan.reads)
+    if not plan.projection.reads and plan.keep is None and is_countable(source):
+        return counted_rows(source, plan.reads)
+    return source.rows(plan.reads).batches()
 
 
 def _at(
