@@ -11,6 +11,7 @@ import msgspec
 from lazydelta.log.fallback import Fallback
 from lazydelta.scan.cache import CacheUse
 from lazydelta.scan.rows_report import RowsReport
+from lazydelta.sidecar.read.traversal import Traversal
 from lazydelta.storage import IoSnapshot
 
 NO_SOURCE = "none"  # nothing below the tail was needed
@@ -132,6 +133,7 @@ class ScanTally(msgspec.Struct, kw_only=True):
     remove_set_peak: int = 0
     remove_set_on_disk: bool = False
     cache: CacheUse = msgspec.field(default_factory=CacheUse)
+    traversal: Traversal | None = None  # of an ordered run
     first_file: float | None = None
     ended: float | None = None
     is_finished: bool = False

@@ -3,7 +3,8 @@
 Why: a checkpoint lists files in any order, a sidecar lists them by time, and ten million rows are gigabytes.
 Contract: sorted as sort_keys.py says, in either direction; memory stays within about `memory_bytes` however
 many rows come (a row alone may be larger). With `rows_max` rows that come behind so many others may be
-dropped. The runs are temporary files without a name, so that nothing leaves them behind: no error, no kill.
+dropped, never one of two that are equal. The runs are temporary files without a name, so that nothing leaves
+them behind: no error, no kill.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import pyarrow as pa
 from lazydelta import limits
 from lazydelta.errors import StorageError
 from lazydelta.log.file_rows import Batches
-from lazydelta.sidecar.order.sort_keys import sort_order
+from lazydelta.sidecar.order.sort_keys import key_at, sort_order
 from lazydelta.sidecar.order.sorted_merge import cut, merge_sorted
 
 _RUNS_MAX = 128  # of like length; with more they are merged to one longer run
@@ -90,7 +91,13 @@ class ExternalSorter:
 
     def _order(self, rows: pa.RecordBatch) -> pa.UInt64Array:
         order = sort_order(rows, self._keys, descending=self._descending)
-        return order if self._rows_max is None else order.slice(0, self._rows_max)
+        if self._rows_max is None or len(order) <= self._rows_max:
+            return order
+        count = self._rows_max
+        last = key_at(rows, order[count - 1].as_py(), self._keys)
+        while count < len(order) and key_at(rows, order[count].as_py(), self._keys) == last:
+            count += 1
+        return order.slice(0, count)
 
     def _shrunk(self) -> bool:
         """Drop waiting rows that more than `rows_max` others precede; whether that made enough room."""

@@ -17,6 +17,7 @@ from lazydelta.sidecar.format.conform import widened
 from lazydelta.sidecar.format.footer_ranges import OrderColumn, footer_ranges
 from lazydelta.sidecar.format.manifest import Part, RowGroup
 from lazydelta.sidecar.format.part_reader import PartReader
+from lazydelta.sidecar.order.anchor import Anchor
 from lazydelta.sidecar.order.sort_keys import NAN_KEY, SortKey, before_all, comparable
 from lazydelta.sidecar.read.public_rows import PartColumns, RowShape
 from lazydelta.sidecar.read.reading import MetadataSource, MetadataTier
@@ -75,6 +76,43 @@ def footer_bounds(reader: PartReader, order_type: str | None, traversal: Travers
         _Told(ranges=_ranges(told.row_groups), type_name=type_name, both_or_none=True, tells_nulls=False),
         traversal,
     )
+
+
+def parts_before(source: MetadataSource, anchor: Anchor, traversal: Traversal) -> list[bool]:
+    """Which parts end before the anchor, as far as the manifest tells."""
+    return _before(part_bounds(source, source.manifest.parts, traversal.reversed), anchor, traversal)
+
+
+def row_groups_before(
+    source: MetadataSource, groups: Sequence[RowGroup], anchor: Anchor, traversal: Traversal
+) -> list[bool]:
+    """The same of row groups."""
+    return _before(row_group_bounds(source, groups, traversal.reversed), anchor, traversal)
+
+
+def footer_before(
+    reader: PartReader, order_type: str | None, anchor: Anchor, traversal: Traversal
+) -> list[bool]:
+    """The same by a part's footer; where a row group has one order value, by its paths, too."""
+    begins = footer_bounds(reader, order_type, traversal)
+    ends = footer_bounds(reader, order_type, traversal.reversed)
+    if begins is None or ends is None:
+        return [False] * reader.metadata.num_row_groups
+    found = _before(ends, anchor, traversal)
+    by_path = Traversal(column=None, descending=traversal.descending)
+    paths = footer_bounds(reader, None, by_path.reversed) if traversal.column is not None else None
+    if paths is not None:
+        own = anchor.key(traversal)[:1]
+        same = [tuple(begin[:1]) == tuple(end[:1]) == own for begin, end in zip(begins, ends, strict=True)]
+        behind = _before(paths, anchor, by_path)
+        found = [one or (two and three) for one, two, three in zip(found, same, behind, strict=True)]
+    return found
+
+
+def _before(ends: Sequence[SortKey], anchor: Anchor, traversal: Traversal) -> list[bool]:
+    """Where nothing lies behind an end, and the end before the anchor, everything does."""
+    place = anchor.key(traversal.reversed)
+    return [place < end for end in ends]
 
 
 def _by_manifest(ranges: Sequence[_Range], source: MetadataSource, traversal: Traversal) -> _Told:

@@ -7,7 +7,7 @@ tells which rows were given out before, so that nobody gives them out twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
@@ -18,9 +18,15 @@ from lazydelta import limits
 from lazydelta.errors import LazyDeltaError
 from lazydelta.log.file_rows import RAW_PATH, Batches
 from lazydelta.sidecar.format.folder import row_groups_by_part
+from lazydelta.sidecar.format.manifest import RowGroup
 from lazydelta.sidecar.format.memory import SidecarMemory
 from lazydelta.sidecar.order.held_rows import rows_up_to
-from lazydelta.sidecar.order.order_bounds import part_bounds, row_group_bounds
+from lazydelta.sidecar.order.order_bounds import (
+    part_bounds,
+    parts_before,
+    row_group_bounds,
+    row_groups_before,
+)
 from lazydelta.sidecar.order.part_rows import OrderedRequest, PartRows
 from lazydelta.sidecar.order.sort_keys import SortKey, backwards, before_all
 from lazydelta.sidecar.read.public_rows import RowShape
@@ -61,6 +67,9 @@ class OrderedRows:
         self._request = request if reading.prunes else msgspec.structs.replace(request, pruner=None)
         self._units_read: list[RowUnit] = []
         self._released: tuple[SortKey | None, int] = (None, 0)  # up to where, of how many units
+        self._parts_before: list[bool] = []
+        if request.anchor is not None:
+            self._parts_before = parts_before(source, request.anchor, request.traversal)
         plan = plan_reads(source.manifest, self._request.pruner)
         self._skipped = plan.row_groups_skipped
         self.sources = list(self._sources(plan))
@@ -139,6 +148,11 @@ class OrderedRows:
         for part, row_groups in wanted.items():
             chosen = row_groups if plan.units is not None else range(manifest.parts[part].num_row_groups)
             in_order = sorted(chosen, reverse=self._request.traversal.descending)
+            before = self._before(part, listed[part])
+            in_order = [row_group for row_group in in_order if row_group not in before]
+            self._skipped += len(chosen) - len(in_order)
+            if not in_order:
+                continue
             begins = row_group_bounds(self.source, listed[part], self._request.traversal)
             yield PartRows(
                 self._loader,
@@ -148,6 +162,16 @@ class OrderedRows:
                 begins=dict(enumerate(begins)) or {in_order[0]: firsts[part]},
                 units_read=self._units_read,
             )
+
+    def _before(self, part: int, groups: Sequence[RowGroup]) -> Container[int]:
+        """The row groups of a part that end before the anchor, as far as the manifest tells."""
+        request = self._request
+        if request.anchor is None:
+            return ()
+        if self._parts_before[part]:
+            return range(self.source.manifest.parts[part].num_row_groups)
+        told = row_groups_before(self.source, groups, request.anchor, request.traversal)
+        return {at for at, is_before in enumerate(told) if is_before}
 
 
 def _bound(source: PartRows) -> SortKey:

@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from lazydelta.sidecar.format.damage import damaged
-from lazydelta.sidecar.order.order_bounds import footer_bounds
+from lazydelta.sidecar.order.anchor import Anchor
+from lazydelta.sidecar.order.order_bounds import footer_before, footer_bounds
 from lazydelta.sidecar.order.sort_keys import SortKey, backwards, before_all, is_ascending, key_at
 from lazydelta.sidecar.read.pruner import Pruner
 from lazydelta.sidecar.read.public_rows import RowShape
@@ -36,6 +37,7 @@ class OrderedRequest(msgspec.Struct, frozen=True, kw_only=True):
     traversal: Traversal
     judge: RowJudge
     pruner: Pruner | None = None
+    anchor: Anchor | None = None  # rows before it are not wanted; the judge drops them exactly
     is_limited: bool = False  # the caller may stop after a few rows: nothing is read ahead
 
 
@@ -97,6 +99,9 @@ class PartRows:
             possible = np.ones(reader.metadata.num_row_groups, np.bool_)
             if self._request.pruner is not None:
                 possible = self._request.pruner.by_footer(reader)
+            if self._request.anchor is not None:
+                before = footer_before(reader, manifest.order_type, self._request.anchor, traversal)
+                possible &= ~np.array(before, np.bool_)
             left = [row_group for row_group in self._left if possible[row_group]]
             self.row_groups_skipped = len(self._left) - len(left)
             self._left = left

@@ -49,6 +49,12 @@ def key_at(rows: pa.RecordBatch, row: int, keys: Sequence[str], *, descending: b
     return _Downwards(found) if descending else SortKey(found)
 
 
+def key_of(scalars: Sequence[pa.Scalar], *, descending: bool = False) -> SortKey:
+    """The key that a row with these values has."""
+    found = map(comparable, scalars)
+    return _Downwards(found) if descending else SortKey(found)
+
+
 def before_all(values: Sequence[Comparable], *, descending: bool = False) -> SortKey:
     """A key that comes before those of all rows that begin with these values."""
     return _Downwards((*values, (_ABOVE,))) if descending else SortKey(values)
@@ -89,6 +95,25 @@ def is_ascending(rows: pa.RecordBatch, keys: Sequence[str]) -> bool:
         is_same = (ranks[:-1] == ranks[1:]) & ((ranks[1:] < _VALUE) | _mask(pc.equal(left, right)))
         is_equal &= is_same
     return True
+
+
+def positions_of(
+    rows: pa.RecordBatch, keys: Sequence[str], scalars: Sequence[pa.Scalar]
+) -> np.ndarray[tuple[int], np.dtype[np.int8]]:
+    """Of each row, in ascending order: -1 where it comes before a row with these values, 1 behind, else 0."""
+    places = np.zeros(rows.num_rows, np.int8)
+    for key, scalar in zip(keys, scalars, strict=True):
+        column, rank = rows.column(key), comparable(scalar)[0]
+        assert isinstance(rank, int)
+        ranks = _ranks(column)
+        above, below = ranks > rank, ranks < rank
+        if rank == _VALUE:
+            are_values = ranks == _VALUE
+            above |= are_values & _mask(pc.greater(column, scalar))
+            below |= are_values & _mask(pc.less(column, scalar))
+        places[(places == 0) & above] = 1
+        places[(places == 0) & below] = -1
+    return places
 
 
 def _ranks(column: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.int8]]:

@@ -58,6 +58,11 @@ class Traversal(msgspec.Struct, frozen=True, kw_only=True):
         path = pa.field(RAW_PATH, pa.string())
         return [path] if self.column is None else [pa.field(ORDER_VALUE, arrow_type(self.column.type)), path]
 
+    @property
+    def reversed(self) -> Traversal:
+        """The same order the other way round."""
+        return msgspec.structs.replace(self, descending=not self.descending)
+
     def __str__(self) -> str:
         by = "path" if self.column is None else f"{self.column.name}, then path"
         return f"by {by}, {'descending' if self.descending else 'ascending'}"
@@ -81,6 +86,14 @@ def traversal_by_manifest(
     if path is None:
         return None
     column = _sort_column(path, metadata, schema, manifest.order_type)
+    return None if column is None else Traversal(column=column, descending=descending)
+
+
+def traversal_by_path(
+    path: Path, type_name: str | None, metadata: Metadata, schema: StructType, *, descending: bool
+) -> Traversal | None:
+    """The order by the column of that physical path; None where there is none of that type."""
+    column = _sort_column(path, metadata, schema, type_name)
     return None if column is None else Traversal(column=column, descending=descending)
 
 
