@@ -49,7 +49,7 @@ def tail_slices(
     newest, oldest = files[0].version, files[-1].version
     # The newest commits are in no delta file yet: they are read while the files are looked for.
     first = list(files[: replay.config.commit_read_parallelism])
-    looking = None if replay.config.limit is not None else _begin(replay, chain)
+    looking = None if replay.may_stop_early else _begin(replay, chain)
     yield from commit_slices(replay, first, demand=demand, keep=keep)
     newest -= len(first)
     with closing(_spans(replay, chain, looking)) as spans:
@@ -109,7 +109,7 @@ def _between(commits: dict[int, LogFile], after: int, until: int) -> list[LogFil
 
 def _rows_of(replay: Replay, chain: DeltaChain, span: DeltaSpan, newest: int) -> DeltaRows:
     assert replay.sidecar is not None
-    is_limited = replay.config.limit is not None
+    is_limited = replay.may_stop_early
     reading = replay.sidecar.reading
     return DeltaRows(
         replay.storage,

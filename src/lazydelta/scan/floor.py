@@ -63,7 +63,7 @@ class Floor:
     def start(self) -> None:
         """Begin to look and to read, unless a limit may end the scan within the tail."""
         if (
-            self._replay.config.limit is None
+            not self._replay.may_stop_early
             and self._replay.segment.checkpoint is not None
             and not self._replay.has_quick_tail
         ):
@@ -175,11 +175,7 @@ def mask_handed_out(reader: SidecarReader | OrderedRows, mask: RemoveSet, loss: 
 
 def _is_any_file_good(replay: Replay) -> bool:
     assert replay.sidecar is not None
-    return (
-        replay.config.limit is not None
-        and replay.config.predicate is None
-        and replay.sidecar.reading.uses_manifest
-    )
+    return replay.may_stop_early and replay.config.predicate is None and replay.sidecar.reading.uses_manifest
 
 
 def _if_it_tells_all(replay: Replay, found: Discovery) -> FloorChoice:

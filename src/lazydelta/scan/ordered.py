@@ -58,6 +58,7 @@ class _Plan(msgspec.Struct, frozen=True, kw_only=True):
     obstacle: str | None  # why the files at the checkpoint must be sorted here
     columns: tuple[str, ...]  # that go out
     limit: int | None
+    may_stop_early: bool  # after a few files
 
     @property
     def schema(self) -> pa.Schema:
@@ -107,9 +108,12 @@ def ordered_files(replay: Replay, snapshot: Snapshot, columns: Sequence[str]) ->
 def _planned(replay: Replay, snapshot: Snapshot, columns: Sequence[str]) -> _Plan:
     descending = replay.config.order == ScanOrder.DESC
     metadata, schema = snapshot.state.metadata, snapshot.schema
-    limit = replay.config.limit
+    limit, may_stop_early = replay.config.limit, replay.may_stop_early
     replay = msgspec.structs.replace(
-        replay, config=msgspec.structs.replace(replay.config, limit=None), demand=lambda: None
+        replay,
+        config=msgspec.structs.replace(replay.config, limit=None),
+        demand=lambda: None,
+        is_hurried=False,
     )
     choice = choose_floor(replay) if replay.segment.checkpoint is not None else _NO_FLOOR
     found: Traversal | None = None
@@ -127,6 +131,7 @@ def _planned(replay: Replay, snapshot: Snapshot, columns: Sequence[str]) -> _Pla
         obstacle=obstacle,
         columns=tuple(columns),
         limit=limit,
+        may_stop_early=may_stop_early,
     )
 
 
@@ -247,7 +252,7 @@ def _parts(plan: _Plan, mask: RemoveSet) -> OrderedRows:
         traversal=plan.traversal,
         judge=judged,
         pruner=replay.sidecar_rows.pruner,
-        is_limited=plan.limit is not None,
+        is_limited=plan.may_stop_early,
     )
     memory = replay.sidecar.memory if replay.memory is None else replay.memory
     return OrderedRows(replay.storage, source, request, reading=replay.sidecar.reading, memory=memory)

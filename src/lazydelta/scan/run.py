@@ -35,6 +35,12 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
     sidecar: SidecarAwareProvider | None = None  # where files at the checkpoint may be read cheaper
     sidecar_rows: SidecarRequest | None = None  # None: what is asked for is not in a sidecar
     memory: TableMemory | None = None  # what earlier queries have left
+    is_hurried: bool = False  # whoever pulls counts something else than files, and may stop after a few
+
+    @property
+    def may_stop_early(self) -> bool:
+        """Whether the scan may end after a few files, so that little should be read ahead."""
+        return self.is_hurried or self.config.limit is not None
 
     @property
     def tail_memory(self) -> TableMemory | None:

@@ -71,6 +71,7 @@ class FileScan:
         self._check_floor()
 
     def batches(self, columns: Sequence[str] = DEFAULT_COLUMNS, *, with_keys: bool = False) -> Batches:
+        self._is_hurried = is_hurried
         """Live files as Arrow, `columns` of `FILE_COLUMNS` and `num_records`, at most `batch_size` a batch.
 
         `with_keys` adds what an ordered scan goes by: `order_value`, unless that is the path, and `raw_path`.
@@ -127,7 +128,8 @@ class FileScan:
                     tripwire=tripwire,
                     predicate=self.predicate,
                     table_id=snapshot.state.metadata.id,
-                    demand=lambda: _commits_needed(config.limit, tally),
+                    demand=lambda: _commits_needed(config.limit, tally, is_hurried=self._is_hurried),
+                    is_hurried=self._is_hurried,
                     sidecar=self.sidecar,
                     sidecar_rows=sidecar_rows,
                     memory=memory,
@@ -158,6 +160,7 @@ class FileScan:
         self, replay: Replay, strategy: ScanStrategy, columns: tuple[str, ...], *, with_keys: bool
     ) -> Batches:
         if replay.config.limit == 0:
+            is_hurried=self._is_hurried,
             return
         if replay.config.order is not None:
             live = ordered_files(replay, self.snapshot, columns)
@@ -314,11 +317,11 @@ def _counted(rows: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
     return with_record_counts(rows) if NUM_RECORDS in columns else rows
 
 
-def _commits_needed(limit: int | None, tally: ScanTally) -> int | None:
+def _commits_needed(limit: int | None, tally: ScanTally, *, is_hurried: bool) -> int | None:
     """How many further commits a limit still needs, by what those read so far have given."""
-    if limit is None:
+    if limit is None and not is_hurried:
         return None
-    if tally.files_emitted == 0:
+    if limit is None or tally.files_emitted == 0:
         return max(1, 2 * len(tally.commits))
     return math.ceil((limit - tally.files_emitted) * len(tally.commits) / tally.files_emitted)
 

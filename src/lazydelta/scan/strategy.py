@@ -27,12 +27,13 @@ def choose_strategy(
     predicate: BoundPredicate | None,
     checksum: VersionChecksum | None,
     *,
+    is_hurried: bool = False,
     has_sidecar: Callable[[], bool] = lambda: False,
 ) -> Choice:
-    """The strategy and the reason for it."""
+    """The strategy and the reason for it; `is_hurried`: whoever pulls files may stop after a few."""
     if config.strategy != ScanStrategy.AUTO or config.order is not None:
         return ScanStrategy(config.strategy), "asked for"
-    if config.limit is not None:
+    if config.limit is not None or is_hurried:
         return ScanStrategy.REVERSE, "a limit can stop early"
     if segment.checkpoint is None:
         return ScanStrategy.REVERSE, "there is no checkpoint"

@@ -73,7 +73,7 @@ def commit_slices(
     Small commits come together, unless each must be watched or a limit may end the scan between two.
     """
     columns = slice_columns(replay)
-    joins = joins and replay.config.limit is None and not replay.config.strict
+    joins = joins and not replay.may_stop_early and not replay.config.strict
     for part in replay.commits.slices(files, demand=demand, keep=keep, joins=joins):
         replay.tally.commits.update(commit.version for commit in part.joined or (part,))
         yield from _at_once_or_singly(part, columns, replay.storage.root)

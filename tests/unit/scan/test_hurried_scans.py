@@ -1,0 +1,54 @@
+"""A scan whose consumer may stop after a few files reads little of the log, and gives the same files."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+import lazydelta as ld
+from lazydelta.scan import FileScan, files_of
+from tests.support.actions import add, stats
+from tests.support.table_builder import TableBuilder
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> TableBuilder:
+    """Most files in a checkpoint, then a tail of small commits."""
+    old = [add(f"old-{at}", stats=stats(10)) for at in range(500)]
+    builder = TableBuilder(tmp_path).commit(old).checkpoint()
+    for at in range(30):
+        builder.commit([add(f"new-{at}", stats=stats(10))], [f"old-{at}"])
+    return builder
+
+
+def hurried(table: TableBuilder, **how: object) -> FileScan:
+    """As a limit on rows makes it."""
+    return ld.open(str(table.path)).scan(**how)._source.with_config(limit=1).rows().files  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("order", [None, "asc", "desc"])
+def test_a_hurried_scan_gives_the_same_files(table: TableBuilder, order: str | None) -> None:
+    found = [file.path for batch in hurried(table, order=order).batches() for file in files_of(batch)]
+    usual = [file.path for file in ld.open(str(table.path)).scan(order=order).files()]
+    assert sorted(found) == sorted(usual)
+    assert order is None or found == usual
+
+
+def test_the_newest_files_come_first_and_one_commit_is_enough_for_them(table: TableBuilder) -> None:
+    scan = hurried(table)
+    with closing(scan.batches()) as batches:
+        assert next(batches).column("path").to_pylist() == ["new-29"]
+    report = scan.report()
+    assert report.strategy == "reverse"
+    assert report.commits_read == 1
+    assert report.source == "none", "the checkpoint is not looked at"
+
+
+def test_a_consumer_that_goes_on_is_given_more_commits_at_a_time(table: TableBuilder) -> None:
+    scan = hurried(table)
+    with closing(scan.batches()) as batches:
+        for _ in range(10):
+            next(batches)
+    assert scan.report().commits_read < 30
