@@ -64,6 +64,7 @@ class FileScan:
         self.sidecar = sidecar
         self.memory = memory
         self.config = config.checked()
+        self._is_hurried = is_hurried
         self._reads_little = is_hurried or config.limit is not None
         self.predicate = _bound(snapshot, self.config)
         self._tally: ScanTally | None = None
@@ -71,7 +72,6 @@ class FileScan:
         self._check_floor()
 
     def batches(self, columns: Sequence[str] = DEFAULT_COLUMNS, *, with_keys: bool = False) -> Batches:
-        self._is_hurried = is_hurried
         """Live files as Arrow, `columns` of `FILE_COLUMNS` and `num_records`, at most `batch_size` a batch.
 
         `with_keys` adds what an ordered scan goes by: `order_value`, unless that is the path, and `raw_path`.
@@ -148,6 +148,7 @@ class FileScan:
             self.config,
             self.predicate,
             snapshot.state.checksum,
+            is_hurried=self._is_hurried,
             has_sidecar=lambda: self.sidecar is not None and self.sidecar.by_manifest().source is not None,
         )
         tally.strategy, tally.reason = strategy.value, reason
@@ -160,7 +161,6 @@ class FileScan:
         self, replay: Replay, strategy: ScanStrategy, columns: tuple[str, ...], *, with_keys: bool
     ) -> Batches:
         if replay.config.limit == 0:
-            is_hurried=self._is_hurried,
             return
         if replay.config.order is not None:
             live = ordered_files(replay, self.snapshot, columns)
