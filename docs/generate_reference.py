@@ -37,6 +37,7 @@ OPTION_MEANINGS = {
     "sidecar_row_groups_per_batch": "Row groups of a sidecar read at once; with a limit it is 1.",
     "cache_bytes": "Bytes that this process keeps of tables it has read, over all of them; 0 keeps nothing.",
     "max_staleness_seconds": "How old a cached listing of a log may be; 0 lists it at every opening.",
+    "page_signing_key": "A secret that page tokens are signed with; without one they have a checksum only.",
     "scan_timeout_seconds": "How long a scan may take; 0 is no limit.",
 }
 METRIC_MEANINGS = {

@@ -67,6 +67,11 @@ PREFETCH_SEGMENTS_MAX = 64  # as many as a caller may ask for
 PREFETCH_BYTES_MAX = 64 * MIB  # of rows decoded and not yet consumed
 MATERIALIZE_BYTES = 16 * MIB  # rows of a segment held to be turned round, before they go to disk
 FILES_REMEMBERED_MAX = 4096  # of a scan of rows, to notice a file that comes twice
+PAGE_COUNT_MAX = 1_000_000  # rows or files of one page, which is held in memory
+PAGE_TOKEN_CHARS_MAX = 65_536  # a longer one is not looked at
+
+# --- engines -----------------------------------------------------------------
+SQL_MEMORY_BYTES = 1024 * MIB  # held by one SQL query or connection, before it spills
 
 # --- cache -------------------------------------------------------------------
 CACHE_BYTES = 64 * MIB  # kept by a process over all tables

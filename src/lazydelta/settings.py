@@ -41,6 +41,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     sidecar_row_groups_per_batch: int = limits.SIDECAR_ROW_GROUPS_PER_BATCH
     cache_bytes: int = limits.CACHE_BYTES  # of this process, over all tables; 0: nothing is kept
     max_staleness_seconds: float = 0.0  # how old a cached listing may be; 0: the log is listed each time
+    page_signing_key: str = ""  # a secret; empty: page tokens have a checksum only
 
 
 # Option -> field of `Settings`.
@@ -59,6 +60,7 @@ OPTIONS = {
     "delta.sidecar.row_groups_per_batch": "sidecar_row_groups_per_batch",
     "delta.cache.bytes": "cache_bytes",
     "delta.cache.max_staleness_seconds": "max_staleness_seconds",
+    "delta.page.signing_key": "page_signing_key",
 }
 
 _MAY_BE_ZERO = frozenset(
@@ -155,7 +157,8 @@ def _value(name: str, value: object, where: str) -> object:
     if isinstance(default, bool):
         return _flag(name, value, where)
     if isinstance(default, str):
-        return _folder(name, value, where)
+        read = _folder if OPTIONS[name] == "sidecar_directory" else _secret
+        return read(name, value, where)
     return _number(name, value, where)
 
 
@@ -174,6 +177,12 @@ def _folder(name: str, value: object, where: str) -> str:
         fix = "give the name of a folder below _delta_log, as in _lazy: no absolute path, no .."
         raise InvalidRequestError(f"{name} is {value!r}", where, fix)
     return "/".join(parts)
+
+
+def _secret(name: str, value: object, where: str) -> str:
+    if not isinstance(value, str):
+        raise InvalidRequestError(f"{name} is not text", where, "give the key as text; empty for none")
+    return value
 
 
 def _number(name: str, value: object, where: str) -> int | float:

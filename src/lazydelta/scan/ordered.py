@@ -2,9 +2,10 @@
 
 Rows of a sidecar lie in order already: its parts are merged as the order reaches them, so that a limit ends
 the reading. Without one the files at the checkpoint are sorted here, on disk where they are many.
-Contract: the same files as any other scan gives, none twice, in the order of `sidecar.traversal`. The whole
-tail is read before the first file comes out. A sidecar that turns out damaged half way is left: what went
-out before is masked, the rest is sorted from the checkpoint.
+Contract: the same files as any other scan gives, none twice, in the order of `sidecar.traversal`, those of
+one path by their deletion vectors. An anchor leaves out what lies before it. The whole tail is read before
+the first file comes out. A sidecar that turns out damaged half way is left: what went out before is masked,
+the rest is sorted from the checkpoint.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import msgspec
 import pyarrow as pa
 
 from lazydelta import limits
-from lazydelta.errors import StorageError
+from lazydelta.errors import InvalidRequestError, StorageError
 from lazydelta.log.file_rows import FILE_COLUMNS, RAW_PATH, Batches, deletion_vectors
 from lazydelta.log.segment import LogFile
 from lazydelta.log.snapshot import Snapshot
@@ -39,12 +40,19 @@ from lazydelta.scan.run import Replay
 from lazydelta.scan.tail import TailWalk, possible, walk_tail
 from lazydelta.scan.tail_memory import walk_known_tail
 from lazydelta.sidecar.format.damage import DamagedSidecarError
+from lazydelta.sidecar.order.anchor import Anchor, dv_ids, from_anchor_on, with_ties_in_order
 from lazydelta.sidecar.order.external_sort import ExternalSorter
 from lazydelta.sidecar.order.lazy_merge import LazyMerge
 from lazydelta.sidecar.order.ordered_rows import OrderedRows, merge_obstacle
 from lazydelta.sidecar.order.part_rows import OrderedRequest
 from lazydelta.sidecar.order.sorted_stream import SortedStream
-from lazydelta.sidecar.read.traversal import Traversal, traversal_by_manifest, traversal_by_rule, with_keys
+from lazydelta.sidecar.read.traversal import (
+    Traversal,
+    traversal_by_manifest,
+    traversal_by_path,
+    traversal_by_rule,
+    with_keys,
+)
 
 _SORT_BYTES = limits.SORT_MEMORY_BYTES // 2  # the tail's rows, and those of the checkpoint as much again
 
@@ -59,6 +67,7 @@ class _Plan(msgspec.Struct, frozen=True, kw_only=True):
     columns: tuple[str, ...]  # that go out
     limit: int | None
     may_stop_early: bool  # after a few files
+    anchor: Anchor | None
 
     @property
     def schema(self) -> pa.Schema:
@@ -87,9 +96,12 @@ class _Plan(msgspec.Struct, frozen=True, kw_only=True):
         return SortedStream(batches, self.traversal.keys, descending=self.traversal.descending)
 
 
-def ordered_files(replay: Replay, snapshot: Snapshot, columns: Sequence[str]) -> Batches:
-    """The live files in the order that the configuration asks for."""
-    plan = _planned(replay, snapshot, columns)
+def ordered_files(
+    replay: Replay, snapshot: Snapshot, columns: Sequence[str], anchor: Anchor | None = None
+) -> Batches:
+    """The live files in the order that the configuration asks for; with an anchor, from there on."""
+    plan = _planned(replay, snapshot, columns, anchor)
+    replay.tally.traversal = plan.traversal
     replay.tally.strategy, replay.tally.reason = "ordered", _reason(plan)
     with ExitStack() as stack:
         seen = stack.enter_context(closing(RemoveSet(replay.config.remove_set_memory_limit)))
@@ -102,13 +114,14 @@ def ordered_files(replay: Replay, snapshot: Snapshot, columns: Sequence[str]) ->
             replay.tally.fallbacks.append(lost.fallback)
             plan, parts = msgspec.structs.replace(plan, replay=_without_sidecar(plan.replay)), None
         in_order = stack.enter_context(closing(tail.sorted_batches(limits.BATCH_ROWS)))
-        yield from _merged(plan, plan.as_source(in_order), parts, seen)
+        yield from _from_place(plan, _settled(plan, _merged(plan, plan.as_source(in_order), parts, seen)))
 
 
-def _planned(replay: Replay, snapshot: Snapshot, columns: Sequence[str]) -> _Plan:
+def _planned(replay: Replay, snapshot: Snapshot, columns: Sequence[str], anchor: Anchor | None) -> _Plan:
     descending = replay.config.order == ScanOrder.DESC
     metadata, schema = snapshot.state.metadata, snapshot.schema
     limit, may_stop_early = replay.config.limit, replay.may_stop_early
+    wanted = None if anchor is None else _anchored(anchor, snapshot, descending=descending)
     replay = msgspec.structs.replace(
         replay,
         config=msgspec.structs.replace(replay.config, limit=None),
@@ -123,7 +136,10 @@ def _planned(replay: Replay, snapshot: Snapshot, columns: Sequence[str]) -> _Pla
         found = traversal_by_manifest(choice.source.manifest, metadata, schema, descending=descending)
         if found is None:
             obstacle = "the sidecar's order is not one of today's columns"
-    traversal = found or traversal_by_rule(metadata, schema, descending=descending)
+        elif wanted not in (None, found):
+            obstacle = "the sidecar's order is another than that of the page before"
+            replay = _without_sidecar(replay)  # it may lack what this order goes by
+    traversal = wanted or found or traversal_by_rule(metadata, schema, descending=descending)
     return _Plan(
         replay=_asking_for_keys(replay, traversal),
         traversal=traversal,
@@ -132,6 +148,26 @@ def _planned(replay: Replay, snapshot: Snapshot, columns: Sequence[str]) -> _Pla
         columns=tuple(columns),
         limit=limit,
         may_stop_early=may_stop_early,
+        anchor=anchor,
+    )
+
+
+def _anchored(anchor: Anchor, snapshot: Snapshot, *, descending: bool) -> Traversal:
+    """The order that the anchor is a place in."""
+    found: Traversal | None = Traversal(column=None, descending=descending)
+    if anchor.column is not None:
+        metadata, schema = snapshot.state.metadata, snapshot.schema
+        found = traversal_by_path(anchor.column, anchor.type_name, metadata, schema, descending=descending)
+    try:
+        if found is not None:
+            anchor.scalars(found)
+            return found
+    except ValueError:
+        pass
+    raise InvalidRequestError(
+        f"no place to go on from: the table is not ordered by {'.'.join(anchor.column or ('path',))}",
+        f"{snapshot.storage.root} @ {snapshot.version}",
+        "begin with the first page again",
     )
 
 
@@ -190,7 +226,7 @@ def _sort_tail(plan: _Plan, sorter: ExternalSorter, seen: RemoveSet) -> None:
 def _sort_walk(plan: _Plan, sorter: ExternalSorter, walk: TailWalk) -> None:
     with closing(walk):
         for rows in walk:
-            sorter.add(_shaped(plan, rows))
+            sorter.add(_wanted(plan, rows))
 
 
 def _without_sidecar(replay: Replay) -> Replay:
@@ -245,13 +281,14 @@ def _parts(plan: _Plan, mask: RemoveSet) -> OrderedRows:
         dead = mask.holds(FileKeys(rows.column("path"), deletion_vectors(rows)))
         replay.tally.skipped("newer action", int(dead.sum()))
         live = rows.filter(pa.array(~dead)) if dead.any() else rows
-        return _shaped(plan, possible(replay, live))
+        return _wanted(plan, possible(replay, live))
 
     request = OrderedRequest(
         shape=replay.sidecar_rows.shape,
         traversal=plan.traversal,
         judge=judged,
         pruner=replay.sidecar_rows.pruner,
+        anchor=plan.anchor,
         is_limited=plan.may_stop_early,
     )
     memory = replay.sidecar.memory if replay.memory is None else replay.memory
@@ -286,10 +323,75 @@ def _sorted_floor(plan: _Plan, replay: Replay, mask: RemoveSet) -> Batches:
     with closing(plan.sorter()) as sorter:
         with closing(Floor(replay)) as floor, closing(floor.rows(mask)) as stream:
             for rows in stream:
-                sorter.add(_shaped(plan, rows))
+                sorter.add(_wanted(plan, rows))
         if plan.obstacle is None:
             replay.tally.source_reason = "its sidecar was lost half way; the files are sorted here"
         yield from sorter.sorted_batches(limits.BATCH_ROWS)
+
+
+def _wanted(plan: _Plan, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Those that do not lie before the anchor, as they go out."""
+    shaped = _shaped(plan, rows)
+    if plan.anchor is None:
+        return shaped
+    left = from_anchor_on(shaped, plan.anchor, plan.traversal)
+    plan.replay.tally.skipped("the pages before", shaped.num_rows - left.num_rows)
+    return left
+
+
+def _from_place(plan: _Plan, batches: Batches) -> Batches:
+    """The same, beginning with the anchor's file where that is included, or an error: its place is lost."""
+    anchor = plan.anchor
+    with closing(batches):
+        if anchor is not None and anchor.is_included:
+            first = next(batches, None)
+            if first is None or (_path(first, 0), dv_ids(first.slice(0, 1))[0]) != (
+                anchor.raw_path,
+                anchor.dv_id,
+            ):
+                raise InvalidRequestError(
+                    f"the page before ended in {anchor.raw_path}, which is not at its place any more",
+                    plan.replay.storage.root,
+                    "what the log tells of the files' order has changed: begin with the first page again",
+                )
+            yield first
+        yield from batches
+
+
+def _settled(plan: _Plan, batches: Batches) -> Batches:
+    """The same, files of one path by their deletion vectors: whatever source tells of them, in one order.
+
+    Once there are vectors, the last row of a batch waits for the next: that may begin with the same path.
+    """
+    if "deletion_vector" not in plan.columns:
+        yield from batches
+        return
+    held: pa.RecordBatch | None = None
+    has_vectors = False
+    with closing(batches):
+        for batch in batches:
+            rows = batch
+            has_vectors |= batch.column("deletion_vector").null_count < batch.num_rows
+            if held is not None:
+                if _path(held, -1) == _path(batch, 0):
+                    rows = pa.concat_batches([held, batch])
+                else:
+                    yield held
+            rows, held = with_ties_in_order(rows, plan.traversal), None
+            if has_vectors:
+                count = rows.num_rows - 1
+                while count and _path(rows, count - 1) == _path(rows, count):
+                    count -= 1
+                rows, held = rows.slice(0, count), rows.slice(count)
+            if rows.num_rows:
+                yield rows
+        if held is not None:
+            yield held
+
+
+def _path(rows: pa.RecordBatch, row: int) -> str | None:
+    path: str | None = rows.column(RAW_PATH)[row].as_py()
+    return path
 
 
 def _shaped(plan: _Plan, rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -36,10 +36,11 @@ from lazydelta.scan.strategy import choose_strategy
 from lazydelta.scan.table_memory import TableMemory
 from lazydelta.scan.tripwire import FeatureTripwire
 from lazydelta.sidecar.find.discover import SidecarAwareProvider
+from lazydelta.sidecar.order.anchor import Anchor
 from lazydelta.sidecar.read.pruner import pruners_of
 from lazydelta.sidecar.read.public_rows import RowShape
 from lazydelta.sidecar.read.reader import SidecarRequest
-from lazydelta.sidecar.read.traversal import ORDER_VALUE
+from lazydelta.sidecar.read.traversal import ORDER_VALUE, Traversal
 from lazydelta.storage import Deadline, IoCounters
 from lazydelta.telemetry import log_event, record_scan
 
@@ -58,8 +59,14 @@ class FileScan:
         memory: TableMemory | None = None,
         *,
         is_hurried: bool = False,
+        anchor: Anchor | None = None,
     ) -> None:
-        """`is_hurried`: whoever pulls may stop after a few files, so little is read ahead."""
+        """`is_hurried`: whoever pulls may stop after a few files, so little is read ahead.
+
+        `anchor`: an ordered scan begins there.
+        """
+        assert anchor is None or config.order is not None
+        self._anchor = anchor
         self.snapshot = snapshot
         self.sidecar = sidecar
         self.memory = memory
@@ -92,6 +99,11 @@ class FileScan:
     def latest(self) -> ScanReport | None:
         """What the latest run did so far; None before the first."""
         return None if self._tally is None else self._report(self._tally)
+
+    @property
+    def traversal(self) -> Traversal | None:
+        """The order of the latest run, once its first file came; None of a run without order."""
+        return None if self._tally is None else self._tally.traversal
 
     @contextmanager
     def begun(
@@ -163,7 +175,7 @@ class FileScan:
         if replay.config.limit == 0:
             return
         if replay.config.order is not None:
-            live = ordered_files(replay, self.snapshot, columns)
+            live = ordered_files(replay, self.snapshot, columns, self._anchor)
         else:
             live = reverse_files(replay) if strategy is ScanStrategy.REVERSE else forward_files(replay)
         names = logical_names(self.snapshot.schema)
