@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Mappin
 from contextlib import closing, suppress
 from importlib import import_module
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy.ma  # noqa: F401 - Arrow asks for it at the first conversion; paid here, not by the first query
@@ -44,6 +44,9 @@ from lazydelta.sidecar.find.discover import SidecarAwareProvider
 from lazydelta.sidecar.format.memory import TakenOnce
 from lazydelta.sidecar.read.reading import SidecarReading
 from lazydelta.storage import access_digest, open_storage
+
+if TYPE_CHECKING:
+    from lazydelta.engines.dataset import LazyDataset
 
 with suppress(ImportError):  # Arrow loads it with its first array: paid here, too
     import_module("pandas")
@@ -138,6 +141,18 @@ class Scan:
         """The rows that match, in memory."""
         return self.batches(columns).read_all()
 
+    def to_pandas(self, columns: Sequence[str] | None = None, *, types_mapper: Any = None) -> Any:
+        """The rows that match, as a `pandas.DataFrame`; `types_mapper` as pyarrow's `to_pandas` takes it."""
+        from lazydelta.engines.frames import pandas_frame
+
+        return pandas_frame(self.batches(columns), types_mapper=types_mapper)
+
+    def to_polars(self, columns: Sequence[str] | None = None) -> Any:
+        """The rows that match, as a `polars.LazyFrame`: what it filters and selects reaches the scan."""
+        from lazydelta.engines.frames import polars_frame
+
+        return polars_frame(self._source, columns)
+
     def explain(self) -> ScanReport:
         """What the latest run read and skipped, and why; runs the scan of files once if none has begun."""
         return self._scan.report() if self._rows is None else self._rows.report()
@@ -217,6 +232,41 @@ class Table:
             raise InvalidRequestError(f"a scan has no option {unknown[0]!r}", "scan()", f"there are: {known}")
         return Scan(self._source(msgspec.structs.replace(base, **changes)))
 
+    def file_infos(self, predicate: Any = None) -> Iterator[DeltaFile]:
+        """The live files that might match the filter, lazily."""
+        return self.scan(predicate).files()
+
+    def to_pyarrow_dataset(self, partitions: Sequence[Any] | None = None) -> LazyDataset:
+        """This version as a `pyarrow.dataset.Dataset`: columns and filters of its users reach the scan.
+
+        `partitions`, here and below: conditions (column, operator, value), all of which hold.
+        """
+        from lazydelta.engines.dataset import LazyDataset
+
+        return LazyDataset(self._partitions(partitions))
+
+    def to_arrow(
+        self, columns: Sequence[str] | None = None, *, partitions: Sequence[Any] | None = None
+    ) -> pa.Table:
+        """The rows, in memory."""
+        return Scan(self._partitions(partitions)).to_arrow(columns)
+
+    def to_pandas(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        partitions: Sequence[Any] | None = None,
+        types_mapper: Any = None,
+    ) -> Any:
+        """The rows as a `pandas.DataFrame`; `types_mapper` as pyarrow's `to_pandas` takes it."""
+        return Scan(self._partitions(partitions)).to_pandas(columns, types_mapper=types_mapper)
+
+    def to_polars(
+        self, columns: Sequence[str] | None = None, *, partitions: Sequence[Any] | None = None
+    ) -> Any:
+        """The rows as a `polars.LazyFrame`: what it filters and selects reaches the scan."""
+        return Scan(self._partitions(partitions)).to_polars(columns)
+
     def get_stats_for_files(
         self, paths: Iterable[str | PurePath], stat_columns: Sequence[str]
     ) -> pa.RecordBatch:
@@ -263,6 +313,11 @@ class Table:
 
     def _source(self, config: LazyScanConfig) -> RowSource:
         return RowSource(self._snapshot, config, self._sidecar, self._memory)
+
+    def _partitions(self, partitions: Sequence[Any] | None) -> RowSource:
+        from lazydelta.engines.frames import within_partitions
+
+        return within_partitions(self._source(self._default_config()), partitions)
 
     def _default_config(self) -> LazyScanConfig:
         settings = self._settings
