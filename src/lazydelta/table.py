@@ -30,7 +30,10 @@ from lazydelta.protocol.names import LOG_FOLDER
 from lazydelta.protocol.schema import arrow_schema
 from lazydelta.rows.date_range import DateRange
 from lazydelta.rows.estimate import ScanEstimate, estimate
+from lazydelta.rows.file_pages import FilePage, FilesOfPage
 from lazydelta.rows.iterator import LazyRecordBatchIterator
+from lazydelta.rows.page_series import PageRequest, PageSeries, PageSettings, open_series
+from lazydelta.rows.pages import Page, RowPage
 from lazydelta.rows.row_scan import RowRange, RowScan
 from lazydelta.rows.source import RowSource
 from lazydelta.scan import DeltaFile, LazyScanConfig, ScanReport, ScanStrategy, files_of
@@ -43,7 +46,7 @@ from lazydelta.settings import Settings, build_settings, process_environment
 from lazydelta.sidecar.find.discover import SidecarAwareProvider
 from lazydelta.sidecar.format.memory import TakenOnce
 from lazydelta.sidecar.read.reading import SidecarReading
-from lazydelta.storage import access_digest, open_storage
+from lazydelta.storage import Storage, access_digest, open_storage
 
 if TYPE_CHECKING:
     from lazydelta.engines.dataset import LazyDataset
@@ -84,10 +87,11 @@ class Scan:
     The limit counts files where files are asked for, and rows where rows are.
     """
 
-    def __init__(self, source: RowSource) -> None:
+    def __init__(self, source: RowSource, pages: PageSettings | None = None) -> None:
         self._source = source
         self._scan = source.files()
-        self._rows: RowScan | None = None  # the latest run, where that was one of rows
+        self._pages = pages or PageSettings()
+        self._rows: RowScan | RowPage | FilesOfPage | None = None  # the latest run, unless of files alone
 
     def files(self, *, with_stats: bool = False) -> Generator[DeltaFile, None, None]:
         """The live files that might match, as objects; `stats` as the log has it, in JSON, or None."""
@@ -153,6 +157,31 @@ class Scan:
 
         return polars_frame(self._source, columns)
 
+    def page(
+        self,
+        rows: int,
+        *,
+        after: str | None = None,
+        order: ScanOrder | str | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> Page:
+        """The next `rows` rows that match, in order ("asc", unless the scan or `order` says "desc").
+
+        `after` is `next_token` of the page before: the same query goes on where that one ended, at the
+        version that the first page had, whatever this table's version is.
+        """
+        page = RowPage(self._series("rows", rows, after, order, columns))
+        self._rows = page
+        return page.read()
+
+    def file_page(
+        self, files: int, *, after: str | None = None, order: ScanOrder | str | None = None
+    ) -> FilePage:
+        """The next `files` live files that might match; otherwise as `page`."""
+        page = FilesOfPage(self._series("files", files, after, order, None))
+        self._rows = page
+        return page.read()
+
     def explain(self) -> ScanReport:
         """What the latest run read and skipped, and why; runs the scan of files once if none has begun."""
         return self._scan.report() if self._rows is None else self._rows.report()
@@ -165,6 +194,17 @@ class Scan:
 
     def __iter__(self) -> Iterator[DeltaFile]:
         return self.files()
+
+    def _series(
+        self,
+        what: str,
+        count: int,
+        after: str | None,
+        order: ScanOrder | str | None,
+        columns: Sequence[str] | None,
+    ) -> PageSeries:
+        request = PageRequest(what=what, count=count, after=after, order=order, columns=columns)
+        return open_series(self._source, request, self._pages)
 
 
 class Table:
@@ -230,7 +270,8 @@ class Table:
         if unknown:
             known = ", ".join(LazyScanConfig.__struct_fields__)
             raise InvalidRequestError(f"a scan has no option {unknown[0]!r}", "scan()", f"there are: {known}")
-        return Scan(self._source(msgspec.structs.replace(base, **changes)))
+        source = self._source(msgspec.structs.replace(base, **changes))
+        return Scan(source, PageSettings(at_version=self._at, signing_key=self._settings.page_signing_key))
 
     def file_infos(self, predicate: Any = None) -> Iterator[DeltaFile]:
         """The live files that might match the filter, lazily."""
@@ -311,6 +352,11 @@ class Table:
     def __repr__(self) -> str:
         return f"lazydelta.Table({self.url!r}, version={self.version})"
 
+    def _at(self, version: int) -> RowSource:
+        """The same table at another version."""
+        other = _opened(self._snapshot.storage, self._settings, version=version)
+        return other._source(self._default_config())
+
     def _source(self, config: LazyScanConfig) -> RowSource:
         return RowSource(self._snapshot, config, self._sidecar, self._memory)
 
@@ -347,6 +393,19 @@ def open(  # noqa: A001 - `lazydelta.open` is the name users meet
         raise InvalidRequestError(f"version is {version!r}", "open()", "give a whole number of at least 0")
     chosen = settings if settings is not None else build_settings(storage_options, environment=os.environ)
     storage = open_storage(os.fspath(url), chosen)
+    return _opened(storage, chosen, version=version, timestamp=timestamp)
+
+
+DeltaTable = open
+
+
+def _opened(
+    storage: Storage,
+    chosen: Settings,
+    *,
+    version: int | None,
+    timestamp: dt.datetime | dt.date | str | None = None,
+) -> Table:
     opening = storage.scoped()  # an account of its own, which each scan's report begins with
     parallelism = chosen.commit_read_parallelism
     if timestamp is not None:
@@ -370,9 +429,6 @@ def open(  # noqa: A001 - `lazydelta.open` is the name users meet
     known = RememberingProvider(opening, reading, memory)
     snapshot = open_cached(opening, memory, known, version=version, parallelism=parallelism)
     return Table(msgspec.structs.replace(snapshot, storage=storage), chosen, known, memory)
-
-
-DeltaTable = open
 
 
 class LazyDeltaScanner:
