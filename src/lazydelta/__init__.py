@@ -9,10 +9,14 @@ TYPE_CHECKING = False  # type checkers take it for true; importing `typing` woul
 
 if TYPE_CHECKING:
     from lazydelta import errors
+    from lazydelta.engines.sql_result import SqlResult
     from lazydelta.log.commits import ReverseCommitReader
     from lazydelta.predicate import col
+    from lazydelta.queries import connect, sql
     from lazydelta.rows.estimate import ScanEstimate
+    from lazydelta.rows.file_pages import FilePage
     from lazydelta.rows.iterator import LazyRecordBatchIterator
+    from lazydelta.rows.pages import Page
     from lazydelta.scan import (
         DeltaFile,
         FeatureTripwire,
@@ -31,9 +35,11 @@ __all__ = [
     "DeltaFile",
     "DeltaTable",
     "FeatureTripwire",
+    "FilePage",
     "LazyDeltaScanner",
     "LazyRecordBatchIterator",
     "LazyScanConfig",
+    "Page",
     "RemoveSet",
     "ReverseCommitReader",
     "Scan",
@@ -42,23 +48,31 @@ __all__ = [
     "ScanStrategy",
     "Settings",
     "SidecarAwareProvider",
+    "SqlResult",
     "Table",
     "TableInfo",
     "cache",
     "col",
+    "connect",
     "errors",
     "metrics",
     "open",
+    "sql",
 ]
 
 _MODULES = {"errors": "lazydelta.errors", "cache": "lazydelta.scan.cache"}
 _HOMES = {
+    "FilePage": "lazydelta.rows.file_pages",
     "LazyRecordBatchIterator": "lazydelta.rows.iterator",
+    "Page": "lazydelta.rows.pages",
     "ReverseCommitReader": "lazydelta.log.commits",
     "ScanEstimate": "lazydelta.rows.estimate",
     "col": "lazydelta.predicate",
     "metrics": "lazydelta.telemetry",
     "Settings": "lazydelta.settings",
+    "SqlResult": "lazydelta.engines.sql_result",
+    "connect": "lazydelta.queries",
+    "sql": "lazydelta.queries",
     "SidecarAwareProvider": "lazydelta.sidecar.find.discover",
     **dict.fromkeys(
         ("DeltaFile", "FeatureTripwire", "LazyScanConfig", "RemoveSet", "ScanReport", "ScanStrategy"),

@@ -50,6 +50,7 @@ from lazydelta.storage import Storage, access_digest, open_storage
 
 if TYPE_CHECKING:
     from lazydelta.engines.dataset import LazyDataset
+    from lazydelta.engines.sql_result import SqlResult
 
 with suppress(ImportError):  # Arrow loads it with its first array: paid here, too
     import_module("pandas")
@@ -92,6 +93,11 @@ class Scan:
         self._scan = source.files()
         self._pages = pages or PageSettings()
         self._rows: RowScan | RowPage | FilesOfPage | None = None  # the latest run, unless of files alone
+
+    @property
+    def source(self) -> RowSource:
+        """What engines read."""
+        return self._source
 
     def files(self, *, with_stats: bool = False) -> Generator[DeltaFile, None, None]:
         """The live files that might match, as objects; `stats` as the log has it, in JSON, or None."""
@@ -272,6 +278,15 @@ class Table:
             raise InvalidRequestError(f"a scan has no option {unknown[0]!r}", "scan()", f"there are: {known}")
         source = self._source(msgspec.structs.replace(base, **changes))
         return Scan(source, PageSettings(at_version=self._at, signing_key=self._settings.page_signing_key))
+
+    def sql(self, query: str, *, parameters: Any = None, memory_limit: str | int | None = None) -> SqlResult:
+        """The rows of a query in DuckDB's SQL, streamed; this table is `t`, and `this`."""
+        from lazydelta.engines.session import SqlOptions
+        from lazydelta.engines.sql import run_sql
+
+        source = self._source(self._default_config())
+        options = SqlOptions(memory_limit=memory_limit)
+        return run_sql(query, {"t": source, "this": source}, parameters=parameters, options=options)
 
     def file_infos(self, predicate: Any = None) -> Iterator[DeltaFile]:
         """The live files that might match the filter, lazily."""

@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from lazydelta.cli import arguments as arg
-from lazydelta.cli import ingest_command, maintenance_commands, stats_command
+from lazydelta.cli import ingest_command, maintenance_commands, sql_command, stats_command
 from lazydelta.cli.outcome import outcome
 from lazydelta.cli.sidecar_commands import sidecar_app
 from lazydelta.cli.streams import prepare_streams, write_json_lines, write_lines
@@ -98,6 +98,7 @@ app = typer.Typer(
 app.add_typer(sidecar_app)
 app.command(epilog=ingest_command.EXAMPLES)(ingest_command.ingest)
 app.command(epilog=stats_command.EXAMPLES)(stats_command.stats)
+app.command(epilog=sql_command.EXAMPLES)(sql_command.sql)
 maintenance_commands.register(app)
 
 

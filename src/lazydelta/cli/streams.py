@@ -51,6 +51,11 @@ def write_json_lines(objects: Iterable[object]) -> None:
     _write(_ENCODER.encode_lines(objects))
 
 
+def write_bytes(data: bytes) -> None:
+    """Whatever it is, at once."""
+    _write(data)
+
+
 def terminal() -> Console:
     """How stdout looks to people; text is taken as it is, long lines are left to the terminal."""
     from rich.console import Console

@@ -1,0 +1,95 @@
+"""SQL over one or several tables: `lazydelta.sql` and `lazydelta.connect`.
+
+Contract: a table given by its address is opened here, at its newest version; one that is given open keeps the
+version it is pinned to, for `connect` too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from lazydelta.engines.connection import Connection, Opener
+from lazydelta.engines.session import SqlOptions
+from lazydelta.engines.sql import Parameters, run_sql
+from lazydelta.engines.sql_result import SqlResult
+from lazydelta.errors import InvalidRequestError
+from lazydelta.table import Scan, Table
+from lazydelta.table import open as open_table
+
+Given: TypeAlias = Table | Scan | str | os.PathLike[str]
+
+
+def sql(
+    query: str,
+    /,
+    *,
+    parameters: Parameters = None,
+    memory_limit: str | int | None = None,
+    temp_directory: str | os.PathLike[str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    **tables: Given,
+) -> SqlResult:
+    """The rows of a query over these tables: `sql("select … from a join b using (id)", a=table, b=url)`."""
+    return query_tables(
+        query,
+        tables,
+        parameters=parameters,
+        memory_limit=memory_limit,
+        temp_directory=temp_directory,
+        storage_options=storage_options,
+    )
+
+
+def query_tables(
+    query: str,
+    tables: Mapping[str, Given],
+    *,
+    parameters: Parameters = None,
+    memory_limit: str | int | None = None,
+    temp_directory: str | os.PathLike[str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> SqlResult:
+    """The same with the tables in a mapping, under any names."""
+    options = SqlOptions(memory_limit=memory_limit, temp_directory=temp_directory)
+    sources = {name: _opener(name, given, storage_options)() for name, given in tables.items()}
+    return run_sql(query, sources, parameters=parameters, options=options)
+
+
+def connect(
+    tables: Mapping[str, Given] | None = None,
+    /,
+    *,
+    memory_limit: str | int | None = None,
+    temp_directory: str | os.PathLike[str] | None = None,
+    threads: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> Connection:
+    """A DuckDB session with these tables: `connect({"telemetry": url}).sql("select … from telemetry")`.
+
+    Tables given by their address are read at their newest version by each query.
+    """
+    if tables is not None and not isinstance(tables, Mapping):
+        raise InvalidRequestError(f"tables is {tables!r}"[:200], "connect()", 'give {"name": table or URL}')
+    openers = {name: _opener(name, given, storage_options) for name, given in (tables or {}).items()}
+    return Connection(
+        openers,
+        SqlOptions(memory_limit=memory_limit, temp_directory=temp_directory, threads=threads),
+        opener_of=lambda name, given: _opener(name, given, storage_options),
+    )
+
+
+def _opener(name: str, given: Given, storage_options: Mapping[str, str] | None) -> Opener:
+    """How the table is opened for a query."""
+    if isinstance(given, Table):
+        given = given.scan()
+    if isinstance(given, Scan):
+        source = given.source
+        return lambda: source
+    if not isinstance(given, str | os.PathLike):
+        raise InvalidRequestError(
+            f"the table {name!r} is {given!r}"[:200], "SQL", "give a table, a scan, a path or a URL"
+        )
+    address = given
+    return lambda: open_table(address, storage_options=storage_options).scan().source
