@@ -33,6 +33,7 @@ from lazydelta.sidecar.format.damage import DamagedSidecarError
 from lazydelta.sidecar.order.ordered_rows import OrderedRows
 from lazydelta.sidecar.read.reader import SidecarReader
 from lazydelta.sidecar.read.reading import Discovery, MetadataSource, MetadataTier
+from lazydelta.storage import is_quick
 
 
 class FloorChoice(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +67,7 @@ class Floor:
             not self._replay.may_stop_early
             and self._replay.segment.checkpoint is not None
             and not self._replay.has_quick_tail
+            and not is_quick(self._replay.storage)
         ):
             self._pool = ThreadPoolExecutor(1, thread_name_prefix="lazydelta-floor")
             self._looking = self._pool.submit(self._looked, is_started=True)

@@ -1,6 +1,7 @@
 """The only room that touches bytes: local folders, Azure and S3 through obstore; retries; counters."""
 
 from lazydelta.storage.access import access_digest
+from lazydelta.storage.background import workers
 from lazydelta.storage.counters import IoCounters, IoSnapshot
 from lazydelta.storage.deadline import Deadline
 from lazydelta.storage.interface import (
@@ -27,4 +28,5 @@ __all__ = [
     "is_quick",
     "open_storage",
     "past_end",
+    "workers",
 ]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Executor, Future, wait
 from contextlib import closing, suppress
 from functools import partial
 from typing import Any
@@ -33,7 +33,7 @@ from lazydelta.sidecar.format.manifest import Manifest, Part
 from lazydelta.sidecar.format.memory import SidecarMemory
 from lazydelta.sidecar.format.part_reader import PartReader
 from lazydelta.sidecar.read.reading import NOTHING, Discovery, MetadataSource, MetadataTier, SidecarReading
-from lazydelta.storage import ObjectNotFoundError, Storage
+from lazydelta.storage import ObjectNotFoundError, Storage, workers
 
 _WORKERS = 4  # manifests by the hint and by the listing, the judgement, the footers
 
@@ -55,7 +55,7 @@ class SidecarAwareProvider:
         self._found: Discovery | None = None
         self._looking = threading.Lock()
         self._begun: list[Future[Any]] = []  # Any: their results are asked for elsewhere
-        self._pool: ThreadPoolExecutor | None = None
+        self._pool: Executor | None = None
 
     def hinted(self, version: int) -> None:
         """Ask for the manifest of the checkpoint that the hint names, beside the listing."""
@@ -193,7 +193,7 @@ class SidecarAwareProvider:
         with suppress(LazyDeltaError):  # who needs a manifest or a part will meet its damage, and say so
             parts = _newest_parts(pending.result())
             if parts:
-                with ThreadPoolExecutor(len(parts), thread_name_prefix="lazydelta-discover") as pool:
+                with workers(self._storage, len(parts), "lazydelta-discover") as pool:
                     list(pool.map(self._read_footer, parts))
 
     def _read_footer(self, part: Part) -> None:
@@ -210,9 +210,9 @@ class SidecarAwareProvider:
             self._begun.append(self._manifests[version])
         return self._manifests[version]
 
-    def _workers(self) -> ThreadPoolExecutor:
+    def _workers(self) -> Executor:
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="lazydelta-discover")
+            self._pool = workers(self._storage, _WORKERS, "lazydelta-discover")
         return self._pool
 
     def _close_workers(self) -> None:

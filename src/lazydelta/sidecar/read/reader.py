@@ -145,7 +145,7 @@ class SidecarReader:
                 yield from pieces
 
     def _read_ahead(self, pruner: Pruner | None) -> ReadAhead[Run, FetchedRun]:
-        return ReadAhead(self._runs(pruner), self._fetched, _RUNS_AHEAD, is_quick=self._loader.is_known)
+        return ReadAhead(self._runs(pruner), self._fetched, _RUNS_AHEAD, is_quick=self._loader.is_at_hand)
 
     def _runs(self, pruner: Pruner | None) -> Iterator[Run]:
         plan = plan_reads(self.source.manifest, pruner)

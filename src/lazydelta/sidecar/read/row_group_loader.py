@@ -22,7 +22,7 @@ from lazydelta.sidecar.format.part_reader import PartReader
 from lazydelta.sidecar.read.public_rows import PartColumns, RowShape
 from lazydelta.sidecar.read.reading import MetadataSource, SidecarReading
 from lazydelta.sidecar.read.row_group_plan import RowUnit, Run
-from lazydelta.storage import Storage
+from lazydelta.storage import Storage, is_quick
 
 
 class Piece(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,6 +105,10 @@ class RowGroupLoader:
     def is_known(self, run: Run) -> bool:
         """Whether the run's row groups are in memory, as far as can be told without the part's footer."""
         return all(self._memory.has_rows(self._file(run.part), group) for group in run.row_groups)
+
+    def is_at_hand(self, run: Run) -> bool:
+        """Whether the run's bytes are fetched faster than a thread is told to fetch them."""
+        return is_quick(self._storage) or self.is_known(run)
 
     def live_rows(self, piece: Piece) -> pa.RecordBatch:
         """The live rows of a piece as the scan knows them."""
