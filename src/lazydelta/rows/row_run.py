@@ -11,7 +11,10 @@ from __future__ import annotations
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from threading import Lock
 from typing import Any
+
+import msgspec
 
 from lazydelta import limits
 from lazydelta.log.file_rows import Batches
@@ -20,41 +23,48 @@ from lazydelta.rows.limit import limited, sliced, without_first
 from lazydelta.rows.loader import RowLoader
 from lazydelta.rows.located_rows import LocatedRows
 from lazydelta.rows.ordered_files import covers_limit
-from lazydelta.rows.prefetch import Piece, Prefetch
+from lazydelta.rows.prefetch import Piece, Prefetch, PrefetchClosedError
 from lazydelta.rows.row_plan import RowPlan
 from lazydelta.rows.row_tally import RowTally
+from lazydelta.rows.segment import Segment
 from lazydelta.rows.segment_rows import SegmentRows
-from lazydelta.storage import Storage
+from lazydelta.storage import Deadline, Storage
 
 # What a segment takes while it is loaded, at most: its chunks as they are stored, and a slice of its rows.
 _SEGMENT_BYTES = limits.DATA_PRELOAD_BYTES_MAX + limits.DATA_BATCH_BYTES
+
+
+class _Stages(msgspec.Struct, frozen=True, eq=False):
+    """What reads, once something is pulled."""
+
+    pool: ThreadPoolExecutor | None
+    loader: RowLoader
+    segments: Prefetch[DataFile, Segment]
+    rows: Prefetch[Segment, LocatedRows]
 
 
 class RowRun:
     """The stages of one run."""
 
     def __init__(
-        self, plan: RowPlan, files: Generator[DataFile, None, None], storage: Storage, *, version: int
+        self,
+        plan: RowPlan,
+        files: Generator[DataFile, None, None],
+        storage: Storage,
+        *,
+        version: int,
+        timeout_seconds: float,
     ) -> None:
+        """`timeout_seconds`: after the first pull nothing is asked of the store later than this; 0: ever."""
         self._plan = plan
-        self._io = storage.counters
-        self._loader = RowLoader(
-            storage, plan.loaded, version=version, predicate=plan.predicate, batch_rows=plan.slice_rows
-        )
+        self._files = files
+        self._storage = storage
+        self._version = version
+        self._timeout_seconds = timeout_seconds
+        self._lock = Lock()
+        self._stages: _Stages | None = None
+        self._is_stopped = False
         self.tally = RowTally(limit=plan.limit, ends_traversal=covers_limit(plan.predicate))
-        load = SegmentRows(plan, self._loader, self.tally)
-        ahead, is_hurried = plan.prefetch_size, plan.is_hurried
-        self._pool = ThreadPoolExecutor(_threads(ahead), "lazydelta-rows") if ahead > 0 else None
-        self._segments = Prefetch(files, load.segments, ahead=ahead, pool=self._pool, is_hurried=is_hurried)
-        self._rows = Prefetch(
-            _each(self._segments),
-            load.rows,
-            ahead=ahead,
-            pool=self._pool,
-            size_of=lambda located: located.rows.nbytes,
-            weigh=lambda segment: min(segment.size_bytes, _SEGMENT_BYTES),
-            is_hurried=is_hurried,
-        )
 
     def batches(self) -> Batches:
         """The rows that come out; whoever pulls must `stop` the run in the end."""
@@ -64,9 +74,8 @@ class RowRun:
 
     def located(self) -> Generator[LocatedRows, None, None]:
         """The same with the place they came from, where the plan asks for it."""
-        plan = self._plan
-        self.tally.begin(self._io)
-        rows = without_first(limited(_each(self._rows), plan.limit), plan.first_row)
+        plan, stages = self._plan, self._begun()
+        rows = without_first(limited(_each(stages.rows), plan.limit), plan.first_row)
         with closing(sliced(rows, plan.batch_rows)) as stream:
             for located in stream:
                 self.tally.out(located.num_rows)
@@ -75,12 +84,46 @@ class RowRun:
 
     def stop(self) -> None:
         """End the reads."""
+        with self._lock:
+            self._is_stopped = True
+            stages = self._stages
         self.tally.end()
-        self._rows.close()
-        self._segments.close()
-        if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
-        self._loader.close()
+        if stages is None:
+            return
+        stages.rows.close()
+        stages.segments.close()
+        if stages.pool is not None:
+            stages.pool.shutdown(wait=False, cancel_futures=True)
+        stages.loader.close()
+
+    def _begun(self) -> _Stages:
+        with self._lock:
+            if self._is_stopped:
+                raise PrefetchClosedError
+            storage = self._storage.scoped(deadline=Deadline.after(self._timeout_seconds))
+            self.tally.begin(storage.counters)
+            self._stages = self._made(storage)
+            return self._stages
+
+    def _made(self, storage: Storage) -> _Stages:
+        plan = self._plan
+        ahead, is_hurried = plan.prefetch_size, plan.is_hurried
+        loader = RowLoader(
+            storage, plan.loaded, version=self._version, predicate=plan.predicate, batch_rows=plan.slice_rows
+        )
+        load = SegmentRows(plan, loader, self.tally)
+        pool = ThreadPoolExecutor(_threads(ahead), "lazydelta-rows") if ahead > 0 else None
+        segments = Prefetch(self._files, load.segments, ahead=ahead, pool=pool, is_hurried=is_hurried)
+        rows = Prefetch(
+            _each(segments),
+            load.rows,
+            ahead=ahead,
+            pool=pool,
+            size_of=lambda located: located.rows.nbytes,
+            weigh=lambda segment: min(segment.size_bytes, _SEGMENT_BYTES),
+            is_hurried=is_hurried,
+        )
+        return _Stages(pool, loader, segments, rows)
 
 
 def _threads(ahead: int) -> int:

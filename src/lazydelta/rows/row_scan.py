@@ -24,7 +24,6 @@ from lazydelta.rows.row_tally import RowTally
 from lazydelta.rows.selection import Selection, select
 from lazydelta.scan import FileScan, ScanReport
 from lazydelta.scan.config import ScanOrder, check_number
-from lazydelta.storage import Deadline
 
 RowRange = tuple[int | None, int | None]
 
@@ -121,9 +120,13 @@ class RowScan:
             is_located=is_located,
             after=after,
         )
-        storage = snapshot.storage.scoped(deadline=Deadline.after(config.scan_timeout_seconds))
-        files = iter(OrderedFileIterator(self.files, row_limit=self.limit, after=after))
-        run = RowRun(plan, files, storage, version=snapshot.version)
+        run = RowRun(
+            plan,
+            iter(OrderedFileIterator(self.files, row_limit=self.limit, after=after)),
+            snapshot.storage,
+            version=snapshot.version,
+            timeout_seconds=config.scan_timeout_seconds,
+        )
         self._tally = run.tally
         return run
 

@@ -131,3 +131,12 @@ def test_a_thousand_abandoned_scans_leave_no_thread_handle_or_memory(url: str) -
     assert now[1] <= threads
     assert now[2] <= arrow_bytes + (1 << 20)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - resident_kib < 50_000
+
+
+def test_the_time_of_a_scan_begins_with_the_first_pull(url: str) -> None:
+    batches = ld.open(url).scan(scan_timeout_seconds=0.5).batches()
+    time.sleep(0.6)
+    assert next(batches).num_rows > 0
+    time.sleep(0.6)
+    with pytest.raises(LazyDeltaError, match="deadline"):
+        list(batches)

@@ -1,0 +1,82 @@
+"""The public face of rows: every way out of a table and of a scan is there and leads to the same rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow.dataset as pads
+import pytest
+
+import lazydelta as ld
+from tests.support.row_tables import HOURS, ROWS_A_FILE, Row, all_readings, by_id, readings_table
+
+LATE = [("_event_hour", ">=", "2026021006")]
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> ld.Table:
+    return ld.open(readings_table(tmp_path_factory.mktemp("readings")))
+
+
+def late_readings() -> list[Row]:
+    return [row for row in all_readings() if row["_event_hour"] >= "2026021006"]
+
+
+def test_a_table_as_arrow(table: ld.Table) -> None:
+    assert by_id(table.to_arrow().to_pylist()) == all_readings()
+    assert table.to_arrow(["id"], partitions=LATE).num_rows == 2 * ROWS_A_FILE
+
+
+def test_a_table_as_a_dataset(table: ld.Table) -> None:
+    dataset = table.to_pyarrow_dataset(partitions=LATE)
+    assert isinstance(dataset, pads.Dataset)
+    assert by_id(dataset.to_table().to_pylist()) == late_readings()
+
+
+def test_a_table_and_a_scan_as_pandas(table: ld.Table) -> None:
+    pytest.importorskip("pandas")
+    assert sorted(table.to_pandas(["id"], partitions=LATE)["id"]) == [row["id"] for row in late_readings()]
+    assert len(table.scan("value > 5").to_pandas()) == sum(row["value"] > 5 for row in all_readings())
+
+
+def test_a_table_and_a_scan_as_polars(table: ld.Table) -> None:
+    polars = pytest.importorskip("polars")
+    frame = table.to_polars(partitions=LATE)
+    assert isinstance(frame, polars.LazyFrame)
+    assert by_id(frame.collect().to_dicts()) == late_readings()
+    found: Any = table.scan("value > 5").to_polars(["id"]).collect()
+    assert found.height == sum(row["value"] > 5 for row in all_readings())
+
+
+def test_the_files_of_a_table_by_a_filter(table: ld.Table) -> None:
+    assert len(list(table.file_infos())) == HOURS
+    assert len(list(table.file_infos(predicate="_event_hour >= '2026021006'"))) == 2
+
+
+def test_a_scan_as_batches_and_as_arrow(table: ld.Table) -> None:
+    scan = table.scan(limit=5)
+    assert isinstance(scan.batches(), ld.LazyRecordBatchIterator)
+    assert scan.to_arrow().num_rows == 5
+    assert isinstance(scan.estimate(), ld.ScanEstimate)
+
+
+def test_a_scan_in_pages(table: ld.Table) -> None:
+    scan = table.scan(order="asc")
+    first = scan.page(rows=7, columns=["id"])
+    assert isinstance(first, ld.Page)
+    second = scan.page(rows=7, columns=["id"], after=first.next_token)
+    assert [row["id"] for page in (first, second) for row in page.rows.to_pylist()] == list(range(14))
+    files = scan.file_page(files=HOURS - 1)
+    assert isinstance(files, ld.FilePage)
+    last = scan.file_page(files=HOURS - 1, after=files.next_token)
+    assert (len(last.files), last.next_token) == (1, None)
+
+
+def test_a_table_in_sql(table: ld.Table) -> None:
+    pytest.importorskip("duckdb")
+    count = HOURS * ROWS_A_FILE
+    assert table.sql("select count(*) from t").fetchall() == [(count,)]
+    assert ld.sql("select count(*) from a join b using (id)", a=table, b=table.url).fetchall() == [(count,)]
+    assert ld.connect({"readings": table.url}).sql("select max(id) from readings").fetchall() == [
+        (count - 1,)
+    ]
