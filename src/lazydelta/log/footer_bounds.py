@@ -43,6 +43,9 @@ class _Logical(msgspec.Struct, rename="camel"):
     scale: int = 0
 
 
+_LOGICAL = msgspec.json.Decoder(_Logical)
+
+
 def leaf_positions(footer: pq.FileMetaData) -> dict[str, int]:
     """Every leaf's dotted path with its position."""
     schema = footer.schema
@@ -80,7 +83,7 @@ def row_counts(footer: pq.FileMetaData) -> NDArray[np.int64]:
 def _reading(column: pq.ColumnSchema) -> tuple[pa.DataType, _Convert]:
     """The column's type and how its stored values become Arrow's; null where nobody here knows how."""
     kind, physical = column.logical_type.type, column.physical_type
-    logical = msgspec.json.decode(column.logical_type.to_json(), type=_Logical)
+    logical = _LOGICAL.decode(column.logical_type.to_json())
     match kind:
         case "NONE":
             type_ = _PLAIN.get(physical)

@@ -20,6 +20,8 @@ from lazydelta.protocol.actions import LastCheckpoint
 from lazydelta.protocol.names import HINT_NAME, LOG_FOLDER, LogFileKind, LogName, commit_name, parse_log_name
 from lazydelta.storage import ObjectInfo, ObjectNotFoundError, Storage
 
+_HINT = msgspec.json.Decoder(LastCheckpoint)
+
 
 class LogFile(msgspec.Struct, frozen=True):
     """A listed file of the log."""
@@ -123,7 +125,7 @@ def find_segment(
 def read_hint(storage: Storage) -> LastCheckpoint | None:
     """The content of `_last_checkpoint`, or None where it is missing or makes no sense."""
     try:
-        return msgspec.json.decode(storage.get(f"{LOG_FOLDER}/{HINT_NAME}"), type=LastCheckpoint)
+        return _HINT.decode(storage.get(f"{LOG_FOLDER}/{HINT_NAME}"))
     except (ObjectNotFoundError, msgspec.DecodeError):
         return None
 

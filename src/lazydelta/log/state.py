@@ -23,6 +23,8 @@ from lazydelta.protocol.actions import Metadata, Protocol, VersionChecksum
 from lazydelta.protocol.features import check_readable
 from lazydelta.storage import ObjectNotFoundError, Storage
 
+_CHECKSUM = msgspec.json.Decoder(VersionChecksum)  # made once: its types take a while to look through
+
 
 class TableState(msgspec.Struct, frozen=True, kw_only=True):
     """What a version says about how its files are read."""
@@ -176,7 +178,7 @@ def _newest_version(state: CommitState | TailState) -> int:
 
 def _read_checksum(storage: Storage, crc: LogFile) -> VersionChecksum | None:
     try:
-        return msgspec.json.decode(storage.get(crc.name), type=VersionChecksum)
+        return _CHECKSUM.decode(storage.get(crc.name))
     except (msgspec.DecodeError, UnicodeDecodeError, StorageError):
         return None  # a checksum is a shortcut: without it the commits say the same
 

@@ -135,6 +135,9 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
     binding: Binding
 
 
+_MANIFEST = msgspec.json.Decoder(Manifest)
+
+
 def encode_manifest(manifest: Manifest) -> bytes:
     """The manifest as JSON text."""
     text = msgspec.json.encode(manifest).removesuffix(b"}")
@@ -148,4 +151,4 @@ def decode_manifest(body: bytes) -> Manifest:
         raise msgspec.DecodeError("it does not end with its checksum")
     if int(told[1]) != zlib.crc32(body[: told.start()]):
         raise msgspec.DecodeError("its checksum is not that of its text")
-    return msgspec.json.decode(body, type=Manifest)
+    return _MANIFEST.decode(body)
