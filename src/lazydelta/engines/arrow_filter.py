@@ -60,7 +60,7 @@ def pushed_tree(node: ArrowNode, schema: StructType) -> Pushed:
     """The same for a filter that was read already."""
     try:
         return _Reading(schema).judged(node, wanted=True)
-    except RecursionError:
+    except (RecursionError, LookupError):  # too deep, or options that another pyarrow spells otherwise
         return _ANYTHING
 
 

@@ -98,8 +98,10 @@ class LazyDataset(pads.UnionDataset):  # type: ignore[misc]  # pyarrow has no ty
     def _scan_options(self) -> dict[str, Any]:
         return {} if self._keep is None else {"filter": self._keep}
 
-    def replace_schema(self, schema: pa.Schema) -> NoReturn:
-        """Refused: the table's log says which columns there are."""
+    def replace_schema(self, schema: pa.Schema) -> LazyDataset:
+        """Refused, unless by the same: the table's log says which columns there are."""
+        if schema.equals(self.schema):
+            return self
         raise InvalidRequestError(
             f"a table's schema cannot be replaced (by {', '.join(schema.names)})",
             "replace_schema()",

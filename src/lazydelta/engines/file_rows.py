@@ -6,40 +6,44 @@ open files of which the log says how many there are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
-from lazydelta import limits
 from lazydelta.log.file_rows import Batches
-from lazydelta.rows.data_file import DATA_FILE_COLUMNS, DataFile, data_files
+from lazydelta.rows.data_file import DATA_FILE_COLUMNS, data_files
 from lazydelta.rows.iterator import LazyRecordBatchIterator
-from lazydelta.rows.row_plan import RowPlan
-from lazydelta.rows.row_run import RowRun
+from lazydelta.rows.row_scan import RowScan
 from lazydelta.rows.source import RowSource
+from lazydelta.scan import FileScan
 from lazydelta.scan.record_counts import NUM_RECORDS
-from lazydelta.storage import Deadline
+
+_UNKNOWN = pa.nulls(1, pa.int64())
 
 
-def rows_of_file(source: RowSource, file: DataFile, columns: Sequence[str]) -> LazyRecordBatchIterator:
+class OneFile(FileScan):
+    """A scan of files that found one, whatever its filter would say of it."""
+
+    def __init__(self, source: RowSource, file: pa.RecordBatch) -> None:
+        """`file`: one row, with `DATA_FILE_COLUMNS`."""
+        # Which file comes after which means nothing here.
+        super().__init__(source.snapshot, msgspec.structs.replace(source.config, limit=None, order=None))
+        self._file = file
+
+    def batches(self, columns: Sequence[str] = DATA_FILE_COLUMNS, *, with_keys: bool = False) -> Batches:
+        """The one; what is not known of it is null."""
+        assert not with_keys or self.config.order is None
+        row = self._file
+        arrays = [row.column(name) if name in row.schema.names else _UNKNOWN for name in columns]
+        yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+
+def rows_of_file(source: RowSource, file: pa.RecordBatch, columns: Sequence[str]) -> LazyRecordBatchIterator:
     """The rows of this file that match, as a scan of the source would give them."""
-    scan, snapshot, config = source.rows(columns), source.snapshot, source.config
-    plan = RowPlan(
-        selection=scan.selection,
-        schema=scan.schema,
-        predicate=scan.files.predicate,
-        first_row=0,
-        limit=scan.limit,
-        is_backwards=False,
-        batch_rows=config.batch_size,
-        prefetch_size=limits.PREFETCH_SEGMENTS,
-    )
-    storage = snapshot.storage.scoped(deadline=Deadline.after(config.scan_timeout_seconds))
-    run = RowRun(plan, (one for one in [file]), storage, version=snapshot.version)
-    where = f"{storage.root} @ {snapshot.version}"
-    return LazyRecordBatchIterator(scan.schema, run.batches(), where=where, stop=run.stop)
+    return RowScan(OneFile(source, file), columns, limit=source.config.limit).batches()
 
 
 def is_countable(source: RowSource) -> bool:
@@ -56,19 +60,14 @@ def counted_rows(source: RowSource, mark: Sequence[str]) -> LazyRecordBatchItera
 
 
 def _counted(source: RowSource, mark: Sequence[str]) -> Batches:
-    schema = source.rows(mark).schema
-    for file in _files(source):
-        if file.num_records is None:
-            with rows_of_file(source, file, mark) as rows:
-                yield from rows
-            continue
-        for first in range(0, file.live_rows, source.config.batch_size):
-            count = min(source.config.batch_size, file.live_rows - first)
-            values = pa.array(np.zeros(count, np.int64)).cast(schema.field(0).type)
-            yield pa.RecordBatch.from_arrays([values], schema=schema)
-
-
-def _files(source: RowSource) -> Iterator[DataFile]:
+    schema, rows_max = source.rows(mark).schema, source.config.batch_size
     with closing(source.files().batches((*DATA_FILE_COLUMNS, NUM_RECORDS))) as batches:
         for batch in batches:
-            yield from data_files(batch)
+            for at, file in enumerate(data_files(batch)):
+                if file.num_records is None:
+                    yield from rows_of_file(source, batch.slice(at, 1), mark)
+                    continue
+                for first in range(0, file.live_rows, rows_max):
+                    count = min(rows_max, file.live_rows - first)
+                    values = pa.array(np.zeros(count, np.int64)).cast(schema.field(0).type)
+                    yield pa.RecordBatch.from_arrays([values], schema=schema)

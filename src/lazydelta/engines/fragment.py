@@ -14,17 +14,16 @@ import pyarrow.compute as pc
 
 from lazydelta.engines.projection import Columns
 from lazydelta.engines.scanner import BATCH_ROWS, LazyScanner
-from lazydelta.protocol.partition_values import parse_partition_column
+from lazydelta.protocol.partition_values import parse_partition_column, raw_partition_column
 from lazydelta.protocol.schema import PrimitiveType
-from lazydelta.rows.data_file import DataFile
 from lazydelta.rows.source import RowSource
 
 
 class LazyFragment:
     """One file."""
 
-    def __init__(self, source: RowSource, file: DataFile, keep: pc.Expression | None = None) -> None:
-        """`keep`: a filter that every scan has besides its own."""
+    def __init__(self, source: RowSource, file: pa.RecordBatch, keep: pc.Expression | None = None) -> None:
+        """`file`: one row, with `DATA_FILE_COLUMNS`. `keep`: a filter that every scan has besides its own."""
         self._source = source
         self._file = file
         self._keep = keep
@@ -32,12 +31,12 @@ class LazyFragment:
     @property
     def path(self) -> str:
         """Relative to the table's root, or an absolute URI outside it."""
-        return self._file.path
+        return str(self._file.column("path")[0])
 
     @property
     def size(self) -> int:
         """Bytes of the file."""
-        return self._file.size
+        return int(self._file.column("size")[0].as_py())
 
     @property
     def physical_schema(self) -> pa.Schema:
@@ -98,8 +97,6 @@ class LazyFragment:
             field = snapshot.schema.field(name)
             assert field is not None, "Delta partitions by columns of the schema"
             assert isinstance(field.type, PrimitiveType), "Delta partitions by primitive columns alone"
-            raw = pa.array([self._file.partition_values.get(field.name)], pa.string())
-            yield (
-                field.name,
-                parse_partition_column(raw, field.type, time_zone=self._source.config.time_zone)[0],
-            )
+            raw = raw_partition_column(self._file.column("partition_values"), field.name)
+            typed = parse_partition_column(raw, field.type, time_zone=self._source.config.time_zone)
+            yield field.name, typed[0]

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from lazydelta.engines.fragment import LazyFragment
 from lazydelta.engines.scanner import BATCH_ROWS, plan_scan
 from lazydelta.errors import InvalidRequestError
-from lazydelta.rows.data_file import DATA_FILE_COLUMNS, data_files
+from lazydelta.rows.data_file import DATA_FILE_COLUMNS
 from lazydelta.rows.source import RowSource
 
 
@@ -49,5 +49,5 @@ class LazyFragments:
     def _found(self) -> Generator[LazyFragment, None, None]:
         with closing(self._narrow.files().batches(DATA_FILE_COLUMNS)) as batches:
             for batch in batches:
-                for file in data_files(batch):
-                    yield LazyFragment(self._source, file, self._scan_filter)
+                for at in range(batch.num_rows):
+                    yield LazyFragment(self._source, batch.slice(at, 1), self._scan_filter)

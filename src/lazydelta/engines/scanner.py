@@ -29,7 +29,6 @@ from lazydelta.engines.projection import (
 )
 from lazydelta.errors import InvalidRequestError
 from lazydelta.predicate import parse_where
-from lazydelta.rows.data_file import DataFile
 from lazydelta.rows.iterator import LazyRecordBatchIterator
 from lazydelta.rows.source import RowSource
 
@@ -51,7 +50,7 @@ class ScanPlan(msgspec.Struct, frozen=True, eq=False):
     projection: Projection
     reads: tuple[str, ...]
     keep: pc.Expression | None  # what the source's own filter does not decide
-    file: DataFile | None = None  # this one alone
+    file: pa.RecordBatch | None = None  # this one alone: a row with `DATA_FILE_COLUMNS`
 
 
 class LazyScanner:
@@ -64,7 +63,7 @@ class LazyScanner:
         columns: Columns = None,
         filter: pc.Expression | None = None,  # noqa: A002  # pyarrow's name
         batch_size: int = BATCH_ROWS,
-        file: DataFile | None = None,
+        file: pa.RecordBatch | None = None,
         origin: Any = None,  # Any: the dataset or fragment, for `scan_batches`
     ) -> None:
         """`file`: read this one alone."""
@@ -82,9 +81,9 @@ class LazyScanner:
         """The columns that come out."""
         return self._plan.projection.schema
 
-    def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, lazily."""
-        return _projected(self._plan, None)
+    def to_batches(self, *, limit: int | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows, lazily; at most `limit`, and no more is read than that takes."""
+        return _projected(self._plan, limit)
 
     def scan_batches(self) -> Iterator[TaggedRecordBatch]:
         """The rows, lazily, each batch with the dataset that it is from: batches do not tell their files."""
