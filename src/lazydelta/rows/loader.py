@@ -26,12 +26,15 @@ from lazydelta.rows.data_file import DataFile
 from lazydelta.rows.deletion_vectors import DeletionVectors
 from lazydelta.rows.file_shape import FileShape
 from lazydelta.rows.filled_columns import metadata_column, partition_column
-from lazydelta.rows.parquet_file import OpenedFile, decoded_bytes, open_parquet, slices
+from lazydelta.rows.footer_check import check_chunks
+from lazydelta.rows.parquet_file import OpenedFile, decoded_bytes, open_parquet, slice_rows, slices
 from lazydelta.rows.row_group_pruning import row_groups_left
 from lazydelta.rows.segment import Segment
 from lazydelta.rows.selection import METADATA_COLUMNS, Selection
 from lazydelta.storage import Storage
 from lazydelta.storage.elsewhere import storage_of
+
+_SHAPES_KNOWN_MAX = 8
 
 
 class _Shape(msgspec.Struct, frozen=True, eq=False):
@@ -72,7 +75,7 @@ class RowLoader:
                 *(pa.field(name, METADATA_COLUMNS[name]) for name in selection.metadata_columns),
             ]
         )
-        self._last_shape: _Shape | None = None
+        self._shapes: tuple[_Shape, ...] = ()  # of the latest schemas
         self._lock = threading.Lock()
         self._row_groups_seen = 0
         self._row_groups_skipped = 0
@@ -138,16 +141,12 @@ class RowLoader:
     # --- one slice -----------------------------------------------------------
 
     def _slices(self, segment: Segment, reading: Reading) -> Generator[pa.RecordBatch, None, None]:
-        batch_rows = self._slice_rows(segment)
+        batch_rows = slice_rows(segment.opened, segment.row_group, reading.leaves, self._batch_rows)
         if reading.leaves:
             yield from slices(segment.opened, segment.row_group, reading.leaves, batch_rows)
             return
         for first in range(0, segment.num_rows, batch_rows):
             yield _no_columns(min(batch_rows, segment.num_rows - first))
-
-    def _slice_rows(self, segment: Segment) -> int:
-        row_bytes = max(1, segment.size_bytes // max(1, segment.num_rows))
-        return max(1, min(self._batch_rows, limits.DATA_BATCH_BYTES // row_bytes))
 
     def _rows(
         self, stored: pa.RecordBatch, reading: Reading, segment: Segment, first_row: int
@@ -185,12 +184,15 @@ class RowLoader:
 
     def _reading(self, opened: OpenedFile, where: str) -> Reading:
         """How the file's columns are read; most files of a table have one schema."""
-        last = self._last_shape
-        if last is not None and last.schema.equals(opened.schema, check_metadata=True):
-            return last.reading
+        shapes = self._shapes
+        for known in shapes:
+            if known.schema.equals(opened.schema, check_metadata=True):
+                return known.reading
         shape = FileShape(opened.schema, mapping_mode=self._selection.mapping_mode, where=where)
         found = _Shape(opened.schema, shape.reading(self._stored_fields))
-        self._last_shape = found
+        with damage_named(where, version=self._version):
+            check_chunks(opened.metadata, found.reading.leaves, opened.size_bytes)
+        self._shapes = (found, *shapes[: _SHAPES_KNOWN_MAX - 1])  # a thread may undo another's: no matter
         return found.reading
 
     def _row_groups_left(self, opened: OpenedFile, reading: Reading, file: DataFile) -> list[bool]:

@@ -21,6 +21,7 @@ from lazydelta.storage import RangedFile, Storage
 
 _PARQUET_BYTES_MIN = 12  # magic, footer length, magic
 _BLOCK_BYTES_MIN = 64 * limits.KIB
+_TEXT_BYTES_UNKNOWN = 8 * limits.KIB  # parquet-mr leaves bounds out that are longer than half of this
 
 
 class OpenedFile(msgspec.Struct, frozen=True, eq=False):
@@ -65,6 +66,13 @@ def decoded_bytes(opened: OpenedFile, row_group: int, leaves: Sequence[int]) -> 
     return sum(group.column(leaf).total_uncompressed_size for leaf in leaves)
 
 
+def slice_rows(opened: OpenedFile, row_group: int, leaves: Sequence[int], rows_max: int) -> int:
+    """How many rows may be decoded at once: `rows_max`, or fewer where they may take too many bytes."""
+    group = opened.metadata.row_group(row_group)
+    row_bytes = sum(_row_bytes(group.column(leaf), group.num_rows) for leaf in leaves)
+    return max(1, min(rows_max, int(limits.DATA_BATCH_BYTES / max(1.0, row_bytes))))
+
+
 def slices(
     opened: OpenedFile, row_group: int, leaves: Sequence[int], batch_rows: int
 ) -> Generator[pa.RecordBatch, None, None]:
@@ -77,6 +85,20 @@ def slices(
         yield from reader.reader.iter_batches(
             batch_rows, row_groups=[row_group], column_indices=list(leaves), use_threads=False
         )
+
+
+def _row_bytes(chunk: pq.ColumnChunkMetaData, row_count: int) -> float:
+    """About how many bytes a row takes in one column; of texts in a dictionary the longest that is known."""
+    stored = float(chunk.total_uncompressed_size / max(1, row_count))
+    if chunk.physical_type != "BYTE_ARRAY" or not any("DICTIONARY" in name for name in chunk.encodings):
+        return stored
+    # The footer counts a text once, however many rows repeat it.
+    known = chunk.statistics
+    if known is not None and known.has_min_max:
+        longest = max(len(known.min_raw), len(known.max_raw))
+    else:
+        longest = min(_TEXT_BYTES_UNKNOWN, chunk.total_uncompressed_size)
+    return max(stored, float(longest * chunk.num_values / max(1, row_count)))
 
 
 def _declare(source: RangedFile, ranges: Sequence[tuple[int, int]]) -> int:

@@ -14,7 +14,7 @@ import pytest
 
 from lazydelta import limits
 from lazydelta.errors import CorruptDataError, CorruptLogError, LazyDeltaError
-from tests.support.data_files import DataFolder, field
+from tests.support.data_files import DataFolder, array, field
 
 WIDE = [field(f"c{n}", "long") for n in range(20)]
 
@@ -105,6 +105,21 @@ def test_slices_are_bounded_by_bytes_too(tmp_path: Path) -> None:
     sizes = [batch.nbytes for batch in loader.load(segment)]
     assert max(sizes) <= limits.DATA_BATCH_BYTES * 1.1
     assert len(sizes) > 4
+
+
+@pytest.mark.parametrize("has_statistics", [True, False])
+def test_texts_that_a_dictionary_repeats_do_not_fill_the_memory(tmp_path: Path, has_statistics: bool) -> None:
+    folder = DataFolder(tmp_path, field("t", "string"))
+    texts = [str(n) + "x" * 5_000 for n in range(10)]
+    rows = pa.table({"t": pa.array(np.arange(40_000) % 10).cast(pa.int32())})
+    repeated = pa.DictionaryArray.from_arrays(rows.column(0).chunk(0), texts).cast(pa.large_string())
+    file = folder.write(pa.table({"t": repeated}), write_statistics=has_statistics)
+    assert file.size < limits.MIB
+    loader = folder.loader()
+    (segment,) = loader.segments(file)
+    sizes = [batch.nbytes for batch in loader.load(segment)]
+    assert sum(sizes) > 190 * limits.MIB
+    assert max(sizes) <= limits.DATA_BATCH_BYTES * 1.1
 
 
 def test_segments_of_several_files_load_side_by_side(tmp_path: Path) -> None:
@@ -257,3 +272,19 @@ def test_a_footer_with_a_flipped_byte_breaks_nothing(tmp_path: Path) -> None:
             folder.read(file)
         except LazyDeltaError as told:
             assert told.where and told.fix
+
+
+@pytest.mark.parametrize("name", ["c", "l", "element"])
+def test_a_footer_that_contradicts_itself_is_an_error_and_not_the_end_of_the_process(
+    tmp_path: Path, name: str
+) -> None:
+    """A column that may be null becomes one that may not, while its chunks still count levels of nulls."""
+    folder = DataFolder(tmp_path, field("c", "string"), field("l", array("long")))
+    file = folder.write(pa.table({"c": ["a", None], "l": [[1], None]}))
+    optional, required = (bytes([repetition, 0x18, len(name)]) + name.encode() for repetition in (0x02, 0x00))
+    place = tmp_path / "f.parquet"
+    body = place.read_bytes()
+    assert body.count(optional) == 1
+    place.write_bytes(body.replace(optional, required))
+    with pytest.raises(CorruptDataError, match="level histogram"):
+        folder.read(file)
