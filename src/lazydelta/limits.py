@@ -69,9 +69,12 @@ MATERIALIZE_BYTES = 16 * MIB  # rows of a segment held to be turned round, befor
 FILES_REMEMBERED_MAX = 4096  # of a scan of rows, to notice a file that comes twice
 PAGE_COUNT_MAX = 1_000_000  # rows or files of one page, which is held in memory
 PAGE_TOKEN_CHARS_MAX = 65_536  # a longer one is not looked at
+PAGE_FILES_AT_ONCE = 8192  # sorted for a page of rows without a sidecar, before more are looked for
 
 # --- engines -----------------------------------------------------------------
 SQL_MEMORY_BYTES = 1024 * MIB  # held by one SQL query or connection, before it spills
+HANDOVER_FILES_MAX = 1000  # plain files that a query hands to DuckDB's own reader
+HANDOVER_BYTES_MIN = 8 * MIB  # of files; with less the usual path is as fast
 
 # --- cache -------------------------------------------------------------------
 CACHE_BYTES = 64 * MIB  # kept by a process over all tables

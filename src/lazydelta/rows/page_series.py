@@ -9,27 +9,29 @@ is a `VersionNotFoundError`. The order is that of the first page, whatever tells
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from hashlib import blake2b
-from typing import Any
 
 import msgspec
+import pyarrow as pa
 
 from lazydelta import limits
 from lazydelta.errors import InvalidRequestError, VersionNotFoundError
+from lazydelta.log.file_rows import RAW_PATH
 from lazydelta.rows.located_rows import RowPosition
 from lazydelta.rows.page_token import PageToken, Position, read_token, write_token
 from lazydelta.rows.source import RowSource
 from lazydelta.scan import FileScan
 from lazydelta.scan.config import ScanOrder, check_number
-from lazydelta.sidecar.order.anchor import Anchor
+from lazydelta.sidecar.order.anchor import Anchor, dv_ids, plain_values
+from lazydelta.sidecar.read.traversal import ORDER_VALUE, Traversal
 
 # The same table at another version.
 AtVersion = Callable[[int], RowSource]
 
 
 class PageRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a caller asks for, checked."""
+    """What a caller asks for."""
 
     what: str  # "rows" or "files"
     count: int
@@ -58,78 +60,48 @@ class PageSeries(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     @property
     def count(self) -> int:
         """How much the page may have."""
-        emitted = 0 if self.token is None else self.token.emitted
-        return self.request.count if self.limit is None else min(self.request.count, self.limit - emitted)
+        if self.limit is None:
+            return self.request.count
+        return max(0, min(self.request.count, self.limit - self._emitted))
 
     @property
-    def is_descending(self) -> bool:
-        """Whether the last come first."""
-        return self.source.config.order == ScanOrder.DESC
+    def anchor(self) -> Anchor | None:
+        """The file that the page before ended with; one of rows goes on within it."""
+        return None if self.token is None else _anchor(self.token.position)
 
     @property
     def after(self) -> RowPosition | None:
         """The last row of the page before; None of a first page."""
-        if self.token is None:
-            return None
-        place = self.token.position
-        assert place.row is not None
-        is_decimal = (place.type_name or "").startswith("decimal") and place.value is not None
-        return RowPosition(
-            order_value=Decimal(place.value) if is_decimal else place.value,
-            raw_path=place.raw_path,
-            dv_id=place.dv_id or None,
-            row_index=place.row,
-        )
+        return None if self.token is None else _row_position(self.token.position)
 
-    def files(self, *, limit: int | None) -> FileScan:
-        """The files from the place on where the page before has ended; of rows, that file included."""
-        position = None if self.token is None else self.token.position
-        anchor = None
-        if position is not None:
-            anchor = Anchor(
-                column=position.column,
-                type_name=position.type_name,
-                value=position.value,
-                raw_path=position.raw_path,
-                dv_id=position.dv_id,
-                is_included=position.row is not None,
-            )
+    def files(self, anchor: Anchor | None, *, limit: int) -> FileScan:
+        """So many files, in order, from the anchor on."""
         source = self.source.with_config(limit=limit)
         return FileScan(
             source.snapshot, source.config, source.sidecar, source.memory, is_hurried=True, anchor=anchor
         )
 
-    def next_token(
-        self, scan: FileScan, count: int, file: tuple[Any, str, str], row: int | None
-    ) -> str | None:
-        """For the page after this one, which has `count` and ends with that of `file`, its key.
-
-        None where the series' limit is reached.
-        """
-        emitted = count + (0 if self.token is None else self.token.emitted)
+    def next_token(self, scan: FileScan, position: Position) -> str | None:
+        """For the page after this one, which is full and ends there; None where that is the series' limit."""
+        emitted = self._emitted + self.count
         if self.limit is not None and emitted >= self.limit:
             return None
-        assert scan.traversal is not None
-        column, report = scan.traversal.column, scan.latest()
+        report = scan.latest()
         assert report is not None
-        value, raw_path, dv_id = file
         token = PageToken(
             table_id=self.source.snapshot.state.metadata.id,
             version=self.source.snapshot.version,
             query=self.query,
-            order=ScanOrder(str(self.source.config.order)).value,
+            order=str(self.source.config.order),
             source=report.source,
             emitted=emitted,
-            position=Position(
-                None if column is None else column.path,
-                None if column is None else column.type.name,
-                value,
-                raw_path,
-                dv_id,
-                row,
-            ),
+            position=position,
         )
         return write_token(token, self.signing_key)
+
+    @property
+    def _emitted(self) -> int:
+        return 0 if self.token is None else self.token.emitted
 
 
 def open_series(source: RowSource, request: PageRequest, settings: PageSettings) -> PageSeries:
@@ -146,12 +118,11 @@ def open_series(source: RowSource, request: PageRequest, settings: PageSettings)
         source = _at(source, token, settings.at_version)
     order = request.order or source.config.order or (ScanOrder.ASC if token is None else token.order)
     limit = source.config.limit
-    source = source.with_config(order=order, limit=None)
-    source = source.with_config(order=source.config.checked().order)
-    query = fingerprint(source, request.what, request.columns, limit)
-    if token is not None and (
-        token.query != query or (token.position.row is None) != (request.what == "files")
-    ):
+    source = msgspec.structs.replace(
+        source, config=source.with_config(order=order, limit=None).config.checked()
+    )
+    query = _fingerprint(source, request, limit)
+    if token is not None and (token.query, token.position.row is None) != (query, request.what == "files"):
         raise InvalidRequestError(
             "the page token is of another query",
             f"{source.snapshot.storage.root} @ {source.snapshot.version}",
@@ -167,15 +138,70 @@ def open_series(source: RowSource, request: PageRequest, settings: PageSettings)
     )
 
 
-def fingerprint(source: RowSource, what: str, columns: Sequence[str] | None, limit: int | None) -> bytes:
+def position_of(file: pa.RecordBatch, traversal: Traversal) -> Position:
+    """The place of a file: one row with the keys of its scan."""
+    has_value = ORDER_VALUE in file.schema.names
+    value = plain_values(file.column(ORDER_VALUE))[0] if has_value else None
+    return position_in(
+        traversal, value=value, raw_path=file.column(RAW_PATH)[0].as_py(), dv_id=dv_ids(file)[0]
+    )
+
+
+def position_in(
+    traversal: Traversal, *, value: object, raw_path: str, dv_id: str | None, row: int | None = None
+) -> Position:
+    """A place in that order."""
+    column = traversal.column
+    path, type_name = (None, None) if column is None else (column.path, column.type.name)
+    return Position(path, type_name, value, raw_path, dv_id or "", row)
+
+
+def anchor_behind(file: pa.RecordBatch, traversal: Traversal) -> Anchor:
+    """Where to go on behind that file."""
+    return _anchor(position_of(file, traversal))
+
+
+def _anchor(position: Position) -> Anchor:
+    return Anchor(
+        column=position.column,
+        type_name=position.type_name,
+        value=position.value,
+        raw_path=position.raw_path,
+        dv_id=position.dv_id,
+        is_included=position.row is not None,
+    )
+
+
+def _row_position(position: Position) -> RowPosition:
+    assert position.row is not None
+    value = position.value
+    if value is not None and (position.type_name or "").startswith("decimal"):
+        try:
+            value = Decimal(str(value))
+        except InvalidOperation:
+            raise InvalidRequestError(
+                f"the page token goes on from {value!r}, which is no {position.type_name}",
+                "after",
+                "begin with the first page again",
+            ) from None
+    return RowPosition(
+        order_value=value,
+        raw_path=position.raw_path,
+        dv_id=position.dv_id or None,
+        row_index=position.row,
+    )
+
+
+def _fingerprint(source: RowSource, request: PageRequest, limit: int | None) -> bytes:
     """What tells queries apart: a page of one must not be gone on with by another."""
-    scan = source.with_config(limit=None).files()
+    predicate, config = source.files().predicate, source.config
+    columns = None if request.columns is None else [str(name) for name in request.columns]
     told = (
-        what,
-        None if scan.predicate is None else str(scan.predicate.expression),
+        request.what,
+        None if predicate is None else str(predicate.expression),
         columns,
-        str(scan.config.order),
-        scan.config.time_zone,
+        str(config.order),
+        config.time_zone,
         limit,
     )
     return blake2b(msgspec.json.encode(told), digest_size=12).digest()
@@ -186,13 +212,13 @@ def _at(source: RowSource, token: PageToken, at_version: AtVersion | None) -> Ro
     known = source.snapshot.state.metadata.id
     if token.version == source.snapshot.version and token.table_id == known:
         return source
-    try:
-        is_here = token.version == source.snapshot.version or at_version is None
-        found = source if is_here else at_version(token.version)
-    except VersionNotFoundError:
-        if token.table_id == known:
-            raise
-        found = source
+    found = source
+    if token.version != source.snapshot.version and at_version is not None:
+        try:
+            found = at_version(token.version)
+        except VersionNotFoundError:
+            if token.table_id == known:
+                raise
     if (token.table_id, token.version) != (found.snapshot.state.metadata.id, found.snapshot.version):
         raise InvalidRequestError(
             f"the page token is of another table ({token.table_id})",

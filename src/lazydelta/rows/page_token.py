@@ -12,7 +12,7 @@ import base64
 import binascii
 import hmac
 from hashlib import blake2b, sha256
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -23,6 +23,7 @@ _FORMAT = 1
 _CHECKSUM, _SIGNATURE = 0, 1
 _SEAL_BYTES = 16
 _HEAD_BYTES = 2
+_Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class Position(msgspec.Struct, frozen=True, array_like=True):
@@ -33,18 +34,18 @@ class Position(msgspec.Struct, frozen=True, array_like=True):
     value: Any  # of the file in that column, plain (sidecar/order/anchor.py); Any: as the type has it
     raw_path: str
     dv_id: str  # empty: none
-    row: int | None  # in the Parquet file, deleted ones counted; None where files are paged
+    row: _Count | None  # in the Parquet file, deleted ones counted; None where files are paged
 
 
 class PageToken(msgspec.Struct, frozen=True, array_like=True):
     """What the next page must know."""
 
     table_id: str
-    version: int  # pinned: every page of a series is of this one
+    version: _Count  # pinned: every page of a series is of this one
     query: bytes  # fingerprint of what is asked: filter, columns, order, time zone
     order: str  # "asc" or "desc"
     source: str  # what the files at the checkpoint were read from, for people
-    emitted: int  # by all pages so far
+    emitted: _Count  # by all pages so far
     position: Position
 
 

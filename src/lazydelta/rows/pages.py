@@ -4,6 +4,7 @@ Contract: pages one after the other are the ordered scan of the version that the
 cut; whatever is committed meanwhile, and whether a sidecar comes or goes. A page reads from its place on, not
 up to it. `next_token` is None where nothing is left; where the filter asks for rows of files, finding that
 out may take long, so that a full page always has a token, and the page after it may be empty.
+Files are taken some at a time: without a sidecar the log must be sorted, and the first few cost much less.
 """
 
 from __future__ import annotations
@@ -11,11 +12,15 @@ from __future__ import annotations
 import msgspec
 import pyarrow as pa
 
+from lazydelta import limits
 from lazydelta.rows.located_rows import LocatedRows
 from lazydelta.rows.ordered_files import covers_limit
-from lazydelta.rows.page_series import PageSeries
+from lazydelta.rows.page_series import PageSeries, anchor_behind, position_in
 from lazydelta.rows.row_scan import RowScan
 from lazydelta.scan import ScanReport
+from lazydelta.sidecar.order.anchor import Anchor
+
+_MORE_FILES = 8  # times as many as were not enough
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -31,17 +36,17 @@ class RowPage:
 
     def __init__(self, series: PageSeries) -> None:
         self._series = series
-        files = series.files(limit=None)
+        self._files_max = limits.PAGE_FILES_AT_ONCE
+        self._scan = self._some_files(series.anchor, limit=0)
         # One row more tells whether there are more, where that does not take long to find.
-        self._limit = series.count + covers_limit(files.predicate)
-        self._scan = RowScan(files, series.request.columns, limit=self._limit)
+        looks_ahead = series.count > 0 and covers_limit(self._scan.files.predicate)
+        self._limit = series.count + looks_ahead
 
     def read(self) -> Page:
         """The rows."""
         series = self._series
-        with self._scan.located(after=series.after) as located:
-            found = list(located)
-        is_full = sum(one.num_rows for one in found) == self._limit
+        found = self._found()
+        is_full = bool(found) and sum(one.num_rows for one in found) == self._limit
         found = _first(found, series.count)
         return Page(
             rows=pa.Table.from_batches([one.rows for one in found], self._scan.schema),
@@ -50,17 +55,47 @@ class RowPage:
         )
 
     def report(self) -> ScanReport:
-        """What the page read, of the log and of data files."""
+        """What the page read of the log and of data files; of the last round, where it took more."""
         return self._scan.report()
 
     def latest(self) -> ScanReport | None:
         """The same, so far."""
         return self._scan.latest()
 
+    def _found(self) -> list[LocatedRows]:
+        """The rows of the page and the one behind; round by round, each with more files."""
+        found: list[LocatedRows] = []
+        missing, anchor, after = self._limit, self._series.anchor, self._series.after
+        while missing:
+            self._scan = self._some_files(anchor, limit=missing)
+            with self._scan.located(after=after) as located:
+                more = list(located)
+            found += more
+            missing -= sum(one.num_rows for one in more)
+            files = self._scan.files
+            if files.files_emitted < self._files_max:
+                break
+            assert files.last_file is not None
+            assert files.traversal is not None
+            anchor, after = anchor_behind(files.last_file, files.traversal), None
+            self._files_max *= _MORE_FILES
+        return found
+
+    def _some_files(self, anchor: Anchor | None, *, limit: int) -> RowScan:
+        files = self._series.files(anchor, limit=self._files_max)
+        return RowScan(files, self._series.request.columns, limit=limit)
+
     def _next_token(self, last: LocatedRows) -> str | None:
-        place = last.last_position
-        key = (place.order_value, place.raw_path, place.dv_id or "")
-        return self._series.next_token(self._scan.files, self._series.count, key, place.row_index)
+        files, place = self._scan.files, last.last_position
+        assert files.traversal is not None
+        position = position_in(
+            files.traversal,
+            value=place.order_value,
+            raw_path=place.raw_path,
+            dv_id=place.dv_id,
+            row=place.row_index,
+        )
+        return self._series.next_token(files, position)
 
 
 def _first(found: list[LocatedRows], count: int) -> list[LocatedRows]:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 import msgspec
+import pyarrow as pa
 
 from lazydelta.log.fallback import Fallback
 from lazydelta.scan.cache import CacheUse
@@ -134,6 +135,7 @@ class ScanTally(msgspec.Struct, kw_only=True):
     remove_set_on_disk: bool = False
     cache: CacheUse = msgspec.field(default_factory=CacheUse)
     traversal: Traversal | None = None  # of an ordered run
+    last_file: pa.RecordBatch | None = None  # that went out, where its keys do
     first_file: float | None = None
     ended: float | None = None
     is_finished: bool = False

@@ -105,6 +105,16 @@ class FileScan:
         """The order of the latest run, once its first file came; None of a run without order."""
         return None if self._tally is None else self._tally.traversal
 
+    @property
+    def last_file(self) -> pa.RecordBatch | None:
+        """The last file that the latest run gave out, with its keys, where it was asked for them."""
+        return None if self._tally is None else self._tally.last_file
+
+    @property
+    def files_emitted(self) -> int:
+        """By the latest run, so far."""
+        return 0 if self._tally is None else self._tally.files_emitted
+
     @contextmanager
     def begun(
         self, tally: ScanTally, rows: RowRequest, sidecar_rows: SidecarRequest | None
@@ -188,6 +198,8 @@ class FileScan:
                         public = public.append_column(key, rows.column(key))
                 for start in range(0, rows.num_rows, replay.config.batch_size):
                     batch = public.slice(start, replay.config.batch_size)
+                    if with_keys:
+                        replay.tally.last_file = batch.slice(batch.num_rows - 1)
                     replay.tally.emitted(batch.num_rows)
                     if "size" in columns:
                         replay.tally.sized(pc.sum(batch.column("size")).as_py() or 0)
