@@ -180,7 +180,9 @@ def _json_values(column: pa.Array) -> list[Any]:  # Any: what JSON can hold
 
 
 def _number(value: float | None) -> float | str | None:
-    return value if value is None or math.isfinite(value) else str(pa.scalar(value).cast(pa.string()))
+    if value is None or math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def _flat(column: pa.Array) -> pa.Array:

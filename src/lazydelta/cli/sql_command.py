@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from lazydelta.cli import arguments as arg
+from lazydelta.errors import InvalidRequestError
 
 EXAMPLES = """\b
 Examples:
@@ -75,7 +76,7 @@ def sql(
     from lazydelta.cli.show_rows import chosen_format, show_rows
 
     chosen = chosen_format("jsonl" if as_json else format_, output)
-    more = arg.option_pairs(table or (), option="--table")
+    more = dict(_named(text) for text in table or ())
     options = arg.option_pairs(storage_option or ())
     this = arg.open_table(url, version, timestamp, storage_option, debug=debug)
     from lazydelta.queries import query_tables
@@ -89,3 +90,10 @@ def sql(
     )
     with found:
         show_rows(found, format_=chosen, output=output)
+
+
+def _named(text: str) -> tuple[str, str]:
+    name, equals, url = text.partition("=")
+    if not (name.strip() and equals and url):
+        raise InvalidRequestError(f"{text!r} is not NAME=URL", "--table", "write --table devices=./devices")
+    return name.strip(), url

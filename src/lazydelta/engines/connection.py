@@ -15,10 +15,11 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from lazydelta.engines.running_query import Parameters
 from lazydelta.engines.session import Duck, SqlOptions, open_session
-from lazydelta.engines.sql import Parameters, answer, checked_query
+from lazydelta.engines.sql import answer, checked_query
 from lazydelta.engines.sql_result import SqlResult
-from lazydelta.engines.watched_dataset import Watch, WatchedDataset
+from lazydelta.engines.watched_dataset import Watch
 from lazydelta.errors import InvalidRequestError
 from lazydelta.rows.source import RowSource
 
@@ -77,11 +78,9 @@ class Connection:
         watch = Watch()
         session = self._session.cursor()
         try:
-            for name in self._touched(query):
-                source = self._openers[name]()
-                self._schemas[name] = source.schema
-                session.register(name, WatchedDataset(source, watch))
-            return answer(session, query, watch, parameters=parameters, is_own=True)
+            sources = {name: self._openers[name]() for name in self._touched(query)}
+            self._schemas |= {name: source.schema for name, source in sources.items()}
+            return answer(session, query, sources, watch, parameters=parameters)
         except BaseException:
             watch.stop()
             session.close()

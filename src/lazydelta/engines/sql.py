@@ -6,20 +6,14 @@ session's memory limit and spill; rows stream, so that whoever stops pulling sto
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import suppress
-from typing import Any
+from collections.abc import Mapping
 
-import pyarrow as pa
-
-from lazydelta import limits
+from lazydelta.engines.running_query import Parameters, RunningQuery
 from lazydelta.engines.session import Duck, SqlOptions, open_session, told
 from lazydelta.engines.sql_result import SqlResult
-from lazydelta.engines.watched_dataset import Watch, WatchedDataset
+from lazydelta.engines.watched_dataset import Watch
 from lazydelta.errors import InvalidRequestError
 from lazydelta.rows.source import RowSource
-
-Parameters = Sequence[Any] | Mapping[str, Any] | None  # Any: values that DuckDB binds
 
 
 def run_sql(
@@ -34,9 +28,7 @@ def run_sql(
     session = open_session(options or SqlOptions())
     watch = Watch()
     try:
-        for name, source in tables.items():
-            session.register(name, WatchedDataset(source, watch))
-        return answer(session, query, watch, parameters=parameters, is_own=True)
+        return answer(session, query, tables, watch, parameters=parameters)
     except BaseException:
         watch.stop()
         session.close()
@@ -44,14 +36,20 @@ def run_sql(
 
 
 def answer(
-    session: Duck, query: str, watch: Watch, *, parameters: Parameters = None, is_own: bool
+    session: Duck,
+    query: str,
+    tables: Mapping[str, RowSource],
+    watch: Watch,
+    *,
+    parameters: Parameters = None,
 ) -> SqlResult:
-    """The rows of a query in a session, which is closed with them where it is the query's own."""
+    """The rows of a query over tables in a session, which is closed with them."""
+    running = RunningQuery(session, query, tables, watch, parameters)
     with told(query, watch.error):
-        relation = session.sql(query, params=parameters)
-        schema = pa.schema([]) if relation is None else relation.limit(0).to_arrow_table().schema
-    running = _Running(session, watch, is_own=is_own)
-    return SqlResult(schema, running.batches(relation, query), where=_shown(query), stop=running.stop)
+        schema = running.prepare()
+    result = SqlResult(schema, running.batches(), where=_shown(query), stop=running.stop)
+    result.handed_over = running.handed_over
+    return result
 
 
 def checked_query(query: object) -> str:
@@ -61,47 +59,6 @@ def checked_query(query: object) -> str:
     if not query.strip().strip(";"):
         raise InvalidRequestError("the query is empty", "SQL", "write one, as in: select count(*) from t")
     return query
-
-
-class _Running:
-    """A query under way."""
-
-    def __init__(self, session: Duck, watch: Watch, *, is_own: bool) -> None:
-        self._session = session
-        self._watch = watch
-        self._is_own = is_own
-        self._is_stopped = False
-
-    def batches(self, relation: Duck, query: str) -> Generator[pa.RecordBatch, None, None]:
-        reader = None
-        try:
-            if relation is None:
-                return
-            with told(query, self._watch.error):
-                reader = relation.to_arrow_reader(limits.BATCH_ROWS)
-            while True:
-                with told(query, self._watch.error):
-                    batch = next(reader, None)
-                if batch is None:
-                    return
-                if batch.num_rows:
-                    yield batch
-        finally:
-            self._watch.stop()
-            if reader is not None:
-                reader.close()
-            self.stop()
-
-    def stop(self) -> None:
-        """End the scans, then the query; from any thread, any number of times."""
-        if self._is_stopped:
-            return
-        self._is_stopped = True
-        self._watch.stop()
-        with suppress(Exception):  # it may be over already
-            self._session.interrupt()
-        if self._is_own:
-            self._session.close()
 
 
 def _shown(query: str) -> str:

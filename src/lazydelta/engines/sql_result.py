@@ -16,6 +16,8 @@ from lazydelta.rows.iterator import LazyRecordBatchIterator
 class SqlResult(LazyRecordBatchIterator):
     """An iterator of `pa.RecordBatch`, with DuckDB's names for what becomes of it."""
 
+    handed_over: str | None = None  # the table whose files DuckDB reads by itself, if there is one
+
     @property
     def columns(self) -> list[str]:
         """The names of the columns."""

@@ -178,6 +178,42 @@ def test_columns_and_filters_reach_the_scan(url: str) -> None:
     assert _bytes_read(scan, "select * from s where _event_hour = '2026021003'") < everything / 2
 
 
+def test_rows_are_counted_by_the_log(url: str) -> None:
+    scan = ld.open(url).scan()
+    by_log = _bytes_read(scan, "select count(*) from s")
+    assert by_log < _bytes_read(scan, "select count(id) from s") / 2
+    assert ld.sql("select count(*) + 1 as n from s", s=scan).fetchall() == [(241,)]
+    assert ld.sql("select count(*) from s where id < 100", s=scan).fetchall() == [(100,)]
+    assert ld.sql("select count(*) from s where device like '%1'", s=scan).fetchall() == [(43,)]
+    assert ld.sql("select count(*), count(device) from s", s=scan).fetchall() == [(240, 218)]
+    assert ld.sql("select count(*) from (select distinct device from s)", s=scan).fetchall() == [(6,)]
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("select * from s limit 10", 10),
+        ("select id + 1 from s limit 10 offset 3", 10),
+        ("select * from s where _event_hour >= '2026021004' limit 10", 10),
+        ("select * from s where device like '%1' limit 10", 10),
+        ("select * from (select * from s limit 30) where id >= 0 limit 100", 30),
+        ("select * from s limit 0", 0),
+        ("select count(*) from (select * from s limit 33)", 1),
+        ("select * from s order by id limit 3", 3),
+        ("(select * from s limit 2) union all (select * from s limit 3)", 5),
+    ],
+)
+def test_limits_give_as_many_rows(url: str, query: str, rows: int) -> None:
+    assert ld.sql(query, s=ld.open(url)).read_all().num_rows == rows
+
+
+def test_a_limit_reaches_the_scan(url: str) -> None:
+    scan = ld.open(url).scan()
+    everything = _bytes_read(scan, "select * from s")
+    assert _bytes_read(scan, "select * from s limit 3") < everything / 2
+    assert _bytes_read(scan, "select * from s where _event_hour < '2026021004' limit 3") < everything / 2
+
+
 def _bytes_read(scan: ld.Scan, query: str) -> int:
     counters = scan.source.snapshot.storage.counters
     before = counters.snapshot().bytes_read

@@ -1,0 +1,145 @@
+"""`lazydelta sql`."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import write_deltalake
+
+from tests.support.row_tables import readings_table
+from tests.unit.cli.conftest import COMMAND, Run, environment
+
+
+@pytest.fixture(scope="module")
+def readings(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return readings_table(tmp_path_factory.mktemp("sql"))
+
+
+def test_a_pipe_gets_csv_with_a_header(run: Run, readings: str) -> None:
+    ended = run("sql", readings, "select id, device, value from t where id < 2 order by id")
+    assert (ended.exit_code, ended.err) == (0, "")
+    assert ended.lines[0] == "id,device,value"
+    assert list(csv.reader(ended.lines[1:])) == [["0", "", "0"], ["1", "sensor-1", "3.7"]]
+
+
+def test_csv_quotes_what_must_be_quoted_and_writes_nested_values_as_json(run: Run, readings: str) -> None:
+    query = (
+        """select 'a,"b' as "x,y", {'k': [1, null]} as s, 'two\nlines' as n, interval 1 day as i, null as z"""
+    )
+    ended = run("sql", readings, query)
+    assert ended.exit_code == 0
+    (header, row) = list(csv.reader(io.StringIO(ended.out)))
+    assert header == ["x,y", "s", "n", "i", "z"]
+    assert [row[0], json.loads(row[1]), row[2], row[4]] == ['a,"b', {"k": [1, None]}, "two\nlines", ""]
+
+
+def test_json_gives_one_object_a_row(run: Run, readings: str) -> None:
+    query = (
+        "select sum(id) as s, 'NaN'::double as n, timestamptz '2026-02-08 12:00:00Z' as at, 1.50 as d, "
+        "date '2026-02-08' as day, [1] as l from t"
+    )
+    for form in (["--json"], ["--format", "jsonl"]):
+        ended = run("sql", readings, query, *form)
+        assert (ended.exit_code, ended.err) == (0, "")
+        assert json.loads(ended.out) == {
+            "s": 28680,
+            "n": "NaN",
+            "at": "2026-02-08T12:00:00.000000Z",
+            "d": 1.5,
+            "day": "2026-02-08",
+            "l": [1],
+        }
+
+
+def test_a_table_can_be_asked_for(run: Run, readings: str) -> None:
+    ended = run(
+        "sql", readings, "select id, device from t where id in (1, 22) order by id", "--format", "table"
+    )
+    assert ended.lines == ["id  device", " 1  sensor-1", "22"]
+
+
+def test_parquet_goes_to_a_file_or_a_pipe(run: Run, readings: str, tmp_path: Path) -> None:
+    target = tmp_path / "out.parquet"
+    ended = run("sql", readings, "select * from t order by id", "--output", target)
+    assert (ended.exit_code, ended.out, ended.err) == (0, "", "")
+    assert pq.read_table(target)["id"].to_pylist() == list(range(240))
+    piped = subprocess.run(
+        [*COMMAND, "sql", readings, "select * from t order by id", "--format", "parquet"],
+        capture_output=True,
+        env=environment(),
+        check=True,
+    )
+    assert pq.read_table(io.BytesIO(piped.stdout)) == pq.read_table(target)
+
+
+@pytest.mark.parametrize(("name", "first"), [("o.csv", "x"), ("o.jsonl", '{"x":1}'), ("o.txt", "x")])
+def test_the_name_of_the_file_says_its_format(
+    run: Run, readings: str, tmp_path: Path, name: str, first: str
+) -> None:
+    assert run("sql", readings, "select 1 as x", "--output", tmp_path / name).exit_code == 0
+    assert (tmp_path / name).read_text().splitlines()[0] == first
+
+
+def test_an_error_leaves_no_file_behind_and_an_old_one_as_it_was(
+    run: Run, readings: str, tmp_path: Path
+) -> None:
+    target = tmp_path / "out.csv"
+    target.write_text("before")
+    ended = run("sql", readings, "select cast(device as int) from t", "--output", target)
+    assert ended.exit_code == 2
+    assert target.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_more_tables_are_named_by_an_option(run: Run, readings: str, tmp_path: Path) -> None:
+    other = str(tmp_path / "names")
+    write_deltalake(other, pa.table({"device": ["sensor-1"], "name": ["boiler"]}))
+    query = "select name, count(*) as c from this join d using (device) group by name"
+    ended = run("sql", readings, query, "--table", f"d={other}", "--json")
+    assert json.loads(ended.out) == {"name": "boiler", "c": 43}
+
+
+def test_a_reader_that_has_enough_ends_the_query(readings: str) -> None:
+    process = subprocess.Popen(
+        [*COMMAND, "sql", readings, "select t.* from t, range(100000000)"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
+    )
+    assert process.stdout is not None and process.stderr is not None
+    assert process.stdout.readline() == b"id,_event_hour,value,device\n"
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.wait(timeout=30) == 0
+    assert process.stderr.read() == b""
+    process.stderr.close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code", "told"),
+    [
+        (["selec 1"], 2, "line 1, column 1"),
+        (["select nothing from t"], 2, "nothing"),
+        ([""], 2, "the query is empty"),
+        (["select 1", "--format", "xml"], 2, "no format 'xml'"),
+        (["select 1", "--format", "table", "--output", "x.txt"], 2, "terminal"),
+        (["select 1", "--output", "no/such/folder/x.csv"], 1, "cannot be written"),
+        (["select 1", "--memory-limit", "lots"], 2, "memory_limit"),
+        (["select 1", "--table", "nonsense"], 2, "NAME=URL"),
+        (["select 1", "--table", "x=/no/such/table"], 3, "no/such/table"),
+    ],
+)
+def test_wrong_requests_are_told(
+    run: Run, readings: str, arguments: list[str], exit_code: int, told: str
+) -> None:
+    ended = run("sql", readings, *arguments)
+    assert ended.exit_code == exit_code
+    assert told in ended.err
+    assert "Traceback" not in ended.err
