@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
-from hypothesis import given
+from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from lazydelta.engines.arrow_expression import fields_of, read_expression
@@ -116,7 +116,7 @@ def arrow_leaves(draw: st.DrawFn) -> pc.Expression:
                 pc.field("b"),
                 pc.scalar(True),
                 pc.scalar(False),
-                pc.field("i") + 1 > 1,
+                pc.field("i").cast("int64") + 1 > 1,
             ]
         )
     )
@@ -199,7 +199,10 @@ def test_what_a_pyarrow_filter_tells_a_scan_loses_no_row(
     expression: pc.Expression, rows: list[dict[str, Any]]
 ) -> None:
     batch = batch_of(rows)
-    kept = set(batch.filter(expression).column("at_row").to_pylist())
+    try:
+        kept = set(batch.filter(expression).column("at_row").to_pylist())
+    except pa.ArrowInvalid:  # a large integer beside a floating literal: Arrow refuses to round it
+        reject()
     pushed = pushed_filter(expression, SCHEMA)
     found = told(pushed, batch)
     assert kept <= found

@@ -60,7 +60,7 @@ def _node(raw: Any) -> ArrowNode:  # Any: JSON
             return _function(function, inputs)
         case {"Alias": [inner, _]}:
             return _node(inner)
-    return Constant(_value(raw)) if not _names_column(raw) else _UNKNOWN
+    return _UNKNOWN if _names_column(raw) else _constant(raw)
 
 
 def _function(function: Any, inputs: list[Any]) -> ArrowNode:  # noqa: PLR0911  # Any: JSON; one case each
@@ -99,6 +99,13 @@ def _between(part: ArrowNode, low: ArrowNode, high: ArrowNode, closed: str) -> A
     lower = Call("greater_equal" if has_low else "greater", (part, low))
     upper = Call("less_equal" if has_high else "less", (part, high))
     return Call("and_kleene", (lower, upper))
+
+
+def _constant(raw: Any) -> ArrowNode:  # Any: JSON
+    try:
+        return Constant(_value(raw))
+    except (pl.exceptions.PolarsError, ValueError):  # NaN and the infinities are null in JSON
+        return _UNKNOWN
 
 
 def _value(raw: Any) -> pa.Scalar:  # Any: JSON

@@ -35,7 +35,7 @@ FILTERS = [
     FIELD("_event_hour") == "2026021003",
     pc.starts_with(FIELD("device"), "sensor-3"),
     FIELD("id") * 2 - FIELD("id") > 200,
-    FIELD("value").cast("int64") == 3,
+    FIELD("value").cast("int64", safe=False) == 3,
     FIELD("device").is_null() | (FIELD("id") >= 230),
     pc.field("id") > 1e9,
 ]
