@@ -136,7 +136,8 @@ def test_the_last_page_has_no_token_where_the_log_can_tell(table: ld.Table) -> N
 def test_a_limit_counts_over_all_pages(table: ld.Table, order: str) -> None:
     whole = rows_of(table.scan(order=order))
     for limit in (1, 20, 25, 41):
-        assert paged(lambda limit=limit: table.scan(limit=limit), 20, order=order) == whole[:limit]
+        scan = table.scan(limit=limit)
+        assert paged(lambda scan=scan: scan, 20, order=order) == whole[:limit]  # type: ignore[misc]
     files = list(table.scan(order=order).files())
     assert paged_files(lambda: table.scan(limit=5), 2, order=order) == files[:5]
 
@@ -199,17 +200,18 @@ def test_the_source_may_change_between_pages(tmp_path: Path, order: str) -> None
     files = list(ld.open(folder).scan(order=order).files())
     told: list[str] = []
     lazy = Path(folder) / "_delta_log" / "_lazy"
-    changes = [
+    changes: list[Callable[[], Any]] = [
         lambda: DeltaTable(folder).create_checkpoint(),
         lambda: build(folder),
         lambda: shutil.rmtree(lazy),
         lambda: build(folder, time_column="value"),  # another order than the pages have
         lambda: shutil.rmtree(lazy),
+        lambda: None,
     ]
     rows: Rows = []
     seen: list[ld.DeltaFile] = []
     token = file_token = None
-    for change in [*changes, lambda: None]:
+    for change in changes:
         scan = ld.open(folder, storage_options=options).scan()
         page = scan.page(41, after=token, order=order)
         told.append(scan.explain().source)
