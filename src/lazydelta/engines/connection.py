@@ -78,7 +78,7 @@ class Connection:
         watch = Watch()
         session = self._session.cursor()
         try:
-            sources = {name: self._openers[name]() for name in self._touched(query)}
+            sources = {name: self._openers[name]() for name in self._touched(session, query)}
             self._schemas |= {name: source.schema for name, source in sources.items()}
             return answer(session, query, sources, watch, parameters=parameters)
         except BaseException:
@@ -112,12 +112,10 @@ class Connection:
         self._schemas[name] = opener().schema
         self._openers[name] = opener
 
-    def _touched(self, query: str) -> list[str]:
+    def _touched(self, session: Duck, query: str) -> list[str]:
         """Attached tables that the query may read, by itself or through views; one too many does no harm."""
         text = query.lower()
-        views = self._session.execute(
-            "select view_name, sql from duckdb_views() where not internal"
-        ).fetchall()
+        views = session.execute("select view_name, sql from duckdb_views() where not internal").fetchall()
         unseen = {name.lower(): sql.lower() for name, sql in views}
         while reached := [name for name in unseen if name in text]:
             text += "".join(unseen.pop(name) for name in reached)

@@ -8,7 +8,7 @@ scans, the query and the session.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -20,6 +20,7 @@ from lazydelta.engines.query_plan import plan_facts
 from lazydelta.engines.session import Duck, spelled, told
 from lazydelta.engines.watched_dataset import Watch, WatchedDataset
 from lazydelta.errors import CorruptDataError, LazyDeltaError
+from lazydelta.rows.prefetch import PrefetchClosedError
 from lazydelta.rows.source import RowSource
 
 Parameters = Sequence[Any] | Mapping[str, Any] | None  # Any: values that DuckDB binds
@@ -81,25 +82,25 @@ class RunningQuery:
                 yield from self._run()
         finally:
             self.stop()
+            self._end()
 
     def stop(self) -> None:
         """End the scans, then the query; from any thread, any number of times."""
-        if self._is_stopped:
-            return
-        self._is_stopped = True
-        self._watch.stop()
-        with suppress(Exception):  # it may be over already
-            self._session.interrupt()
-        self._session.close()
+        if not self._is_stopped:
+            self._is_stopped = True
+            self._watch.stop()
+            with suppress(Exception):  # it may be over already
+                self._session.interrupt()
+            self._end()
 
     def _run(self) -> Generator[pa.RecordBatch, None, None]:
         reader = None
         try:
             with told(self._query, self._watch.error):
-                reader = self._relation.to_arrow_reader(limits.BATCH_ROWS)
+                reader = self._unless_stopped(self._relation.to_arrow_reader, limits.BATCH_ROWS)
             while True:
                 with told(self._query, self._watch.error):
-                    batch = next(reader, None)
+                    batch = self._unless_stopped(next, reader, None)
                 if batch is None:
                     return
                 if batch.num_rows:
@@ -107,6 +108,22 @@ class RunningQuery:
         finally:
             if reader is not None:
                 reader.close()
+
+    def _unless_stopped(self, call: Callable[..., Any], *arguments: Any) -> Any:  # Any: DuckDB's
+        try:
+            return call(*arguments)
+        except Exception:
+            if self._is_stopped:  # by another thread, which is why it failed
+                raise PrefetchClosedError from None
+            raise
+
+    def _end(self) -> None:
+        """Close the session, unless a thread is inside: that one does it when it comes out."""
+        try:
+            self._session.close()
+        except Exception as error:
+            if "ResourceInUse" not in type(error).__name__:
+                raise
 
     def _register(self, name: str) -> None:
         self._session.register(name, WatchedDataset(name, self._tables[name], self._watch))

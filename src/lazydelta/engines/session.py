@@ -11,14 +11,17 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from lazydelta import limits
 from lazydelta.errors import InvalidRequestError, LazyDeltaError
+from lazydelta.rows.prefetch import PrefetchClosedError
 
 Duck = Any  # Any: DuckDB is an extra; its classes are not named here, so that it may be missing
 
@@ -47,7 +50,11 @@ def open_session(options: SqlOptions) -> Duck:
         "memory_limit": _size(
             limits.SQL_MEMORY_BYTES if options.memory_limit is None else options.memory_limit
         ),
-        "temp_directory": os.fspath(options.temp_directory or tempfile.gettempdir()),
+        # A folder of its own, which DuckDB makes when it spills and removes at the end: sessions of several
+        # processes in one folder would take each other's files.
+        "temp_directory": str(
+            Path(options.temp_directory or tempfile.gettempdir()) / f"lazydelta-sql-{uuid.uuid4().hex}"
+        ),
     }
     if options.threads is not None:
         if not isinstance(options.threads, int) or isinstance(options.threads, bool) or options.threads < 1:
@@ -83,7 +90,7 @@ def told(query: str, noted: Callable[[], Exception | None] = lambda: None) -> It
     """Turn DuckDB's errors into ours; `noted` knows what went wrong below DuckDB."""
     try:
         yield
-    except LazyDeltaError:
+    except (LazyDeltaError, PrefetchClosedError):
         raise
     except Exception as error:
         below = noted()

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import threading
+import time
 from pathlib import Path
 
 import psutil
@@ -170,6 +174,48 @@ def test_a_left_query_leaves_no_thread_behind(table: ld.Table) -> None:
         assert found.next() is not None
         del found
     assert eventually(lambda: process.num_threads() <= before)
+
+
+def test_closing_from_another_thread_ends_a_query_that_gives_nothing_yet() -> None:
+    found = ld.sql("select sum(a.i * b.i) from range(1000000) a(i), range(1000000) b(i)")
+    told: list[BaseException] = []
+
+    def pull() -> None:
+        try:
+            found.next()
+        except InvalidRequestError as error:
+            told.append(error)
+
+    thread = threading.Thread(target=pull)
+    thread.start()
+    time.sleep(0.3)
+    found.close()
+    thread.join(10)
+    assert not thread.is_alive()
+    assert "closed" in str(told[0])
+
+
+def test_leaving_the_program_with_open_results_is_clean(url: str) -> None:
+    program = (
+        "import sys, lazydelta as ld\n"
+        "streamed = ld.open(sys.argv[1]).sql('select t.* from t, range(1000000)')\n"
+        "connection = ld.connect({'r': sys.argv[1]})\n"
+        "grouped = connection.sql('select device, id from r order by id')\n"
+        "assert streamed.next().num_rows and grouped.next().num_rows\n"
+    )
+    command = [sys.executable, "-W", "error", "-c", program, url]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_what_does_not_fit_spills_and_is_cleaned_up(tmp_path: Path) -> None:
+    query = "select i, count(*) as c from range(2000000) r(i) group by i order by i desc"
+    with ld.sql(query, memory_limit="50MB", temp_directory=tmp_path) as found:
+        first = found.next()
+        assert first is not None and first["i"][0].as_py() == 1999999
+        assert list(tmp_path.rglob("*.tmp")) != []
+        assert 1 + sum(batch.num_rows for batch in found) > 1900000
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_columns_and_filters_reach_the_scan(url: str) -> None:
