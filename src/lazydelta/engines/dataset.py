@@ -17,7 +17,7 @@ import pyarrow.dataset as pads
 from lazydelta.engines.fragments import LazyFragments
 from lazydelta.engines.native_guard import guard_dataset
 from lazydelta.engines.projection import Columns
-from lazydelta.engines.scanner import BATCH_ROWS, LazyScanner
+from lazydelta.engines.scanner import BATCH_ROWS, LazyScanner, source_token
 from lazydelta.errors import InvalidRequestError
 from lazydelta.rows.source import RowSource
 
@@ -126,6 +126,10 @@ class LazyDataset(pads.UnionDataset):  # type: ignore[misc]  # pyarrow has no ty
             "the dataset",
             "pickle the table's address and version, and open it where it is needed",
         )
+
+    def __dask_tokenize__(self) -> tuple[str, ...]:
+        """What tells it apart from others, for engines that remember results by their input."""
+        return (*source_token(self._source), str(self._keep))
 
     def __repr__(self) -> str:
         snapshot = self._source.snapshot

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lazydelta.engines.projection import Columns
-from lazydelta.engines.scanner import BATCH_ROWS, LazyScanner
+from lazydelta.engines.scanner import BATCH_ROWS, LazyScanner, source_token
 from lazydelta.protocol.partition_values import parse_partition_column, raw_partition_column
 from lazydelta.protocol.schema import PrimitiveType
 from lazydelta.rows.source import RowSource
@@ -90,6 +90,10 @@ class LazyFragment:
 
     def __repr__(self) -> str:
         return f"lazydelta.LazyFragment({self.path!r})"
+
+    def __dask_tokenize__(self) -> tuple[str, ...]:
+        """What tells it apart from others, for engines that remember results by their input."""
+        return (*source_token(self._source), str(self._keep), str(self._file.to_pylist()))
 
     def _partition_values(self) -> Iterator[tuple[str, pa.Scalar]]:
         snapshot = self._source.snapshot

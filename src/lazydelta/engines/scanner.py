@@ -160,6 +160,13 @@ def plan_scan(
     return ScanPlan(source, projection, tuple(reads) or (ROW_MARK,), keep)
 
 
+def source_token(source: RowSource) -> tuple[str, ...]:
+    """What a source reads, as text."""
+    snapshot, config = source.snapshot, source.config
+    what = (config.predicate, config.limit, config.order, config.time_zone)
+    return (snapshot.storage.root, str(snapshot.version), *map(str, what))
+
+
 def narrowed(source: RowSource, where: Any) -> RowSource:  # Any: a filter in any of its forms
     """The source with one condition more."""
     before = source.config.predicate

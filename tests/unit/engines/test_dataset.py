@@ -306,6 +306,18 @@ def test_fragments_are_the_files_and_can_be_read_alone(dataset: LazyDataset, twi
     assert isinstance(next(iter(pads.UnionDataset.get_fragments(dataset))), LazyFragment)
 
 
+def test_datasets_and_files_are_told_apart_by_what_they_read(url: str) -> None:
+    def tokens(*partitions: tuple[str, str, str], keep: pc.Expression | None = None) -> list[object]:
+        dataset = ld.open(url).to_pyarrow_dataset(partitions=list(partitions))
+        dataset = dataset if keep is None else dataset.filter(keep)
+        return [each.__dask_tokenize__() for each in (dataset, *dataset.get_fragments())]
+
+    assert tokens() == tokens()
+    ways = [tokens(), tokens(("_event_hour", ">", "2026021001")), tokens(keep=FIELD("id") < 99)]
+    every = [token for way in ways for token in way]
+    assert len(set(every)) == len(every)
+
+
 def test_readers_that_are_dropped_stop_their_threads(dataset: LazyDataset) -> None:
     def threads() -> int:
         return sum(thread.name.startswith("lazydelta-rows") for thread in threading.enumerate())
