@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from lazydelta.engines.connection import Connection, Opener
-from lazydelta.engines.running_query import Parameters
-from lazydelta.engines.session import SqlOptions
+from lazydelta.engines.session import Parameters, SqlOptions
 from lazydelta.engines.sql import run_sql
 from lazydelta.engines.sql_result import SqlResult
 from lazydelta.errors import InvalidRequestError

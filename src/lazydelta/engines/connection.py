@@ -15,11 +15,10 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from lazydelta.engines.running_query import Parameters
-from lazydelta.engines.session import Duck, SqlOptions, open_session
+from lazydelta.engines.session import Duck, Parameters, SqlOptions, open_session
 from lazydelta.engines.sql import answer, checked_query
 from lazydelta.engines.sql_result import SqlResult
-from lazydelta.engines.watched_dataset import Watch
+from lazydelta.engines.watch import Watch
 from lazydelta.errors import InvalidRequestError
 from lazydelta.rows.source import RowSource
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -24,8 +23,8 @@ from lazydelta import limits
 from lazydelta.engines.arrow_filter import pushed_filter
 from lazydelta.engines.projection import columns_needed
 from lazydelta.engines.scanner import narrowed
-from lazydelta.engines.session import Duck, spelled
-from lazydelta.engines.watched_dataset import Asked, Watch
+from lazydelta.engines.session import Duck, Parameters, spelled
+from lazydelta.engines.watch import Asked, Watch
 from lazydelta.log.file_rows import Batches
 from lazydelta.rows.data_file import DATA_FILE_COLUMNS, DataFile, data_files
 from lazydelta.rows.filled_columns import partition_column
@@ -50,7 +49,7 @@ class PlainFiles(msgspec.Struct, frozen=True, eq=False):
 
 
 def hand_over(
-    session: Duck, query: str, parameters: Any, sources: Mapping[str, RowSource], watch: Watch
+    session: Duck, query: str, parameters: Parameters, sources: Mapping[str, RowSource], watch: Watch
 ) -> str | None:
     """Replace the table that the query reads by its files, if that may be; its name, or None.
 
@@ -80,7 +79,7 @@ def _is_plain(source: RowSource) -> bool:
     )
 
 
-def _first_asked(session: Duck, query: str, parameters: Any, watch: Watch) -> Asked | None:
+def _first_asked(session: Duck, query: str, parameters: Parameters, watch: Watch) -> Asked | None:
     """What the query asks of its table first; it is stopped there."""
     with watch.probing() as asked:
         relation = session.sql(query, params=parameters)

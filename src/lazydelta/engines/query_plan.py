@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from lazydelta.engines.session import Duck
+from lazydelta.engines.session import Duck, Parameters
 
 _SCAN = "PYTHON_ARROW_SCAN"  # DuckDB's name for what reads our datasets
 _KEEPS_ROWS = frozenset({"PROJECTION"})  # operators that give a row for each row
@@ -29,7 +29,7 @@ class PlanFacts(msgspec.Struct, frozen=True):
     counts_rows: bool = False  # of that table, and wants nothing else of it
 
 
-def plan_facts(session: Duck, query: str, parameters: Any) -> PlanFacts:  # Any: values that DuckDB binds
+def plan_facts(session: Duck, query: str, parameters: Parameters) -> PlanFacts:
     """Ask DuckDB how it would run the query."""
     with suppress(Exception):  # an error is told when the query runs
         statements = session.extract_statements(query)

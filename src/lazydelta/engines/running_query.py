@@ -8,7 +8,7 @@ scans, the query and the session.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -17,13 +17,12 @@ import pyarrow as pa
 from lazydelta import limits
 from lazydelta.engines.handover import hand_over
 from lazydelta.engines.query_plan import plan_facts
-from lazydelta.engines.session import Duck, spelled, told
-from lazydelta.engines.watched_dataset import Watch, WatchedDataset
+from lazydelta.engines.session import Duck, Parameters, spelled, told
+from lazydelta.engines.watch import Watch
+from lazydelta.engines.watched_dataset import WatchedDataset
 from lazydelta.errors import CorruptDataError, LazyDeltaError
 from lazydelta.rows.prefetch import PrefetchClosedError
 from lazydelta.rows.source import RowSource
-
-Parameters = Sequence[Any] | Mapping[str, Any] | None  # Any: values that DuckDB binds
 
 
 class RunningQuery:

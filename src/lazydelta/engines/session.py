@@ -12,7 +12,7 @@ import os
 import re
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from lazydelta.errors import InvalidRequestError, LazyDeltaError
 from lazydelta.rows.prefetch import PrefetchClosedError
 
 Duck = Any  # Any: DuckDB is an extra; its classes are not named here, so that it may be missing
+Parameters = Sequence[Any] | Mapping[str, Any] | None  # Any: values that DuckDB binds
 
 _SHOWN_MAX = 500
 _CARET = re.compile(r"^LINE (\d+): (.*)\n( *)\^", re.MULTILINE)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lazydelta.engines.running_query import Parameters, RunningQuery
-from lazydelta.engines.session import Duck, SqlOptions, open_session, told
+from lazydelta.engines.running_query import RunningQuery
+from lazydelta.engines.session import Duck, Parameters, SqlOptions, open_session, told
 from lazydelta.engines.sql_result import SqlResult
-from lazydelta.engines.watched_dataset import Watch
+from lazydelta.engines.watch import Watch
 from lazydelta.errors import InvalidRequestError
 from lazydelta.rows.source import RowSource
 

@@ -1,99 +1,22 @@
-"""A dataset for one query in DuckDB: remembers what went wrong in it, and can be stopped.
+"""A table as one query in DuckDB reads it: a dataset whose scans are watched.
 
-Why: an error that is raised inside a scan comes out of DuckDB as text, and a query that is left may still
-hold scans that wait for the store. Contract: the first error of any scan is kept in the watch as it was;
-after `stop` every scan of the watch ends.
+Contract: as `LazyDataset`. Besides, the watch is told what is asked and what goes wrong, it can end the
+scans, and what it knows of the query's plan makes them read less.
 """
 
 from __future__ import annotations
 
-import threading
-import weakref
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 
-from lazydelta import limits
 from lazydelta.engines.dataset import Filter, LazyDataset
 from lazydelta.engines.projection import Columns
 from lazydelta.engines.scanner import LazyScanner
+from lazydelta.engines.watch import Asked, Watch
 from lazydelta.rows.iterator import LazyRecordBatchIterator
 from lazydelta.rows.source import RowSource
-
-
-class Asked(msgspec.Struct, frozen=True, eq=False):
-    """What a query asks of a table."""
-
-    table: str
-    columns: Columns
-    filter: Filter
-
-
-class ProbeEndedError(Exception):
-    """A probe has learnt what it was sent for."""
-
-
-class Watch:
-    """The scans of one query."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._error: Exception | None = None
-        self._readers: weakref.WeakSet[LazyRecordBatchIterator] = weakref.WeakSet()
-        self._is_stopped = False
-        self._asked: list[Asked] | None = None
-        self.row_limit: int | None = None  # of every scan
-        self.counts_only = False  # whatever the values are, only the number of rows matters
-        self.batch_rows = limits.DATA_BATCH_ROWS
-
-    def hurry(self, *, row_limit: int | None) -> None:
-        """The query may stop early: rows come in smaller batches, and no more than can be needed."""
-        self.row_limit = row_limit
-        self.batch_rows = limits.BATCH_ROWS
-
-    @contextmanager
-    def probing(self) -> Iterator[list[Asked]]:
-        """Meanwhile no scan begins: what was asked is noted, and the query fails."""
-        self._asked = []
-        try:
-            yield self._asked
-        finally:
-            self._asked = None
-
-    def begin(self, asked: Asked) -> None:
-        """A scan is about to begin."""
-        if self._asked is not None:
-            self._asked.append(asked)
-            raise ProbeEndedError
-
-    def error(self) -> Exception | None:
-        """What went wrong first, if anything did."""
-        return self._error
-
-    def note(self, error: Exception) -> None:
-        """Remember it, unless another came first or the scans were stopped."""
-        with self._lock:
-            if self._error is None and not self._is_stopped:
-                self._error = error
-
-    def add(self, reader: LazyRecordBatchIterator) -> None:
-        """One more scan."""
-        with self._lock:
-            self._readers.add(reader)
-            is_stopped = self._is_stopped
-        if is_stopped:
-            reader.close()
-
-    def stop(self) -> None:
-        """End every scan."""
-        with self._lock:
-            self._is_stopped = True
-            readers = list(self._readers)
-        for reader in readers:
-            reader.close()
 
 
 class WatchedDataset(LazyDataset):

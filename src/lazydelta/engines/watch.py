@@ -1,0 +1,92 @@
+"""Watch: the scans of one query, kept an eye on together.
+
+Why: an error that is raised inside a scan comes out of DuckDB as text, and a query that is left may still
+hold scans that wait for the store. Contract: the first error of any scan is kept as it was; after `stop`
+every scan ends, and one that begins later ends at once. Safe to use from several threads.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import msgspec
+
+from lazydelta import limits
+from lazydelta.engines.dataset import Filter
+from lazydelta.engines.projection import Columns
+from lazydelta.rows.iterator import LazyRecordBatchIterator
+
+
+class Asked(msgspec.Struct, frozen=True, eq=False):
+    """What a query asks of a table."""
+
+    table: str
+    columns: Columns
+    filter: Filter
+
+
+class ProbeEndedError(Exception):
+    """A probe has learnt what it was sent for."""
+
+
+class Watch:
+    """The scans of one query."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._error: Exception | None = None
+        self._readers: weakref.WeakSet[LazyRecordBatchIterator] = weakref.WeakSet()
+        self._is_stopped = False
+        self._asked: list[Asked] | None = None
+        self.row_limit: int | None = None  # of every scan
+        self.counts_only = False  # whatever the values are, only the number of rows matters
+        self.batch_rows = limits.DATA_BATCH_ROWS
+
+    def hurry(self, *, row_limit: int | None) -> None:
+        """The query may stop early: rows come in smaller batches, and no more than can be needed."""
+        self.row_limit = row_limit
+        self.batch_rows = limits.BATCH_ROWS
+
+    @contextmanager
+    def probing(self) -> Iterator[list[Asked]]:
+        """Meanwhile no scan begins: what was asked is noted, and the query fails."""
+        self._asked = []
+        try:
+            yield self._asked
+        finally:
+            self._asked = None
+
+    def begin(self, asked: Asked) -> None:
+        """A scan is about to begin."""
+        if self._asked is not None:
+            self._asked.append(asked)
+            raise ProbeEndedError
+
+    def error(self) -> Exception | None:
+        """What went wrong first, if anything did."""
+        return self._error
+
+    def note(self, error: Exception) -> None:
+        """Remember it, unless another came first or the scans were stopped."""
+        with self._lock:
+            if self._error is None and not self._is_stopped:
+                self._error = error
+
+    def add(self, reader: LazyRecordBatchIterator) -> None:
+        """One more scan."""
+        with self._lock:
+            self._readers.add(reader)
+            is_stopped = self._is_stopped
+        if is_stopped:
+            reader.close()
+
+    def stop(self) -> None:
+        """End every scan."""
+        with self._lock:
+            self._is_stopped = True
+            readers = list(self._readers)
+        for reader in readers:
+            reader.close()
