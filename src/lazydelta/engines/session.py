@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 from lazydelta import limits
+from lazydelta.engines.frames import needs
 from lazydelta.errors import InvalidRequestError, LazyDeltaError
 from lazydelta.rows.prefetch import PrefetchClosedError
 
@@ -46,8 +47,10 @@ class SqlOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 def open_session(options: SqlOptions) -> Duck:
     """A connection to a database of its own, in memory."""
-    duckdb = load_duckdb()
-    config = {
+    needs("duckdb", "sql")
+    import duckdb
+
+    config: dict[str, Any] = {  # Any: as DuckDB takes them
         "memory_limit": _size(
             limits.SQL_MEMORY_BYTES if options.memory_limit is None else options.memory_limit
         ),
@@ -68,17 +71,6 @@ def open_session(options: SqlOptions) -> Duck:
     session.execute("set python_enable_replacements = false")
     session.execute("set TimeZone = 'UTC'")
     return session
-
-
-def load_duckdb() -> Any:
-    """The library, or an error that says how to get it."""
-    try:
-        import duckdb
-    except ImportError:
-        raise InvalidRequestError(
-            "DuckDB is not installed", "SQL", "install lazydelta with its extra: lazydelta[sql]"
-        ) from None
-    return duckdb
 
 
 def spelled(name: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lazydelta.engines.frames import needs, pandas_frame
 from lazydelta.rows.iterator import LazyRecordBatchIterator
 
 
@@ -33,10 +34,11 @@ class SqlResult(LazyRecordBatchIterator):
 
     def df(self) -> Any:  # Any: pandas is an extra
         """What is left, as a pandas DataFrame."""
-        return self.read_all().to_pandas()
+        return pandas_frame(self)
 
     def pl(self) -> Any:  # Any: Polars is an extra
         """What is left, as a Polars DataFrame."""
+        needs("polars", "polars")
         import polars
 
         return polars.from_arrow(self.read_all())

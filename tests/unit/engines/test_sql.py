@@ -132,6 +132,17 @@ def test_a_query_that_says_nothing_is_refused(table: ld.Table, query: str) -> No
         table.sql(query)
 
 
+@pytest.mark.parametrize(("module", "extra"), [("duckdb", "sql"), ("polars", "polars"), ("pandas", "pandas")])
+def test_a_library_that_is_missing_is_named_with_its_extra(
+    table: ld.Table, module: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(InvalidRequestError, match=f"{module} is not installed") as caught:
+        found = table.sql("select 1 as x")
+        _ = found.pl() if module == "polars" else found.df()
+    assert f"lazydelta[{extra}]" in caught.value.fix
+
+
 def test_names_of_the_program_are_not_tables(table: ld.Table) -> None:
     stray = pa.table({"x": [1]})
     assert stray.num_rows == 1
