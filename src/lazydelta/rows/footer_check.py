@@ -14,10 +14,6 @@ from collections.abc import Sequence
 import pyarrow.parquet as pq
 
 
-class _ReachedDataError(Exception):
-    """The footer was believed, and data asked for."""
-
-
 class _NoData(io.RawIOBase):
     """A file of which nothing can be read, but its size."""
 
@@ -25,6 +21,7 @@ class _NoData(io.RawIOBase):
         super().__init__()
         self._size_bytes = size_bytes
         self._position = 0
+        self.was_asked = False  # the footer was believed, and data asked for
 
     def readable(self) -> bool:
         """So says every file that pyarrow reads."""
@@ -45,8 +42,9 @@ class _NoData(io.RawIOBase):
         return self._position
 
     def read(self, size: int | None = -1) -> bytes:  # noqa: ARG002
-        """Refuse."""
-        raise _ReachedDataError
+        """Nothing. Arrow would keep an exception, and all that its traceback holds, for good."""
+        self.was_asked = True
+        return b""
 
 
 def check_chunks(metadata: pq.FileMetaData, leaves: Sequence[int], size_bytes: int) -> None:
@@ -54,13 +52,13 @@ def check_chunks(metadata: pq.FileMetaData, leaves: Sequence[int], size_bytes: i
     if not leaves or not metadata.num_row_groups:
         return
     # With `pre_buffer` that comes before the first byte is asked for.
-    reader = pq.ParquetFile(
-        _NoData(size_bytes), metadata=metadata, pre_buffer=True, arrow_extensions_enabled=False
-    )
+    nothing = _NoData(size_bytes)
+    reader = pq.ParquetFile(nothing, metadata=metadata, pre_buffer=True, arrow_extensions_enabled=False)
     rows = reader.reader.iter_batches(
         1, row_groups=range(metadata.num_row_groups), column_indices=list(leaves), use_threads=False
     )
     try:
         next(rows, None)
-    except _ReachedDataError:
-        return
+    except OSError:
+        if not nothing.was_asked:
+            raise

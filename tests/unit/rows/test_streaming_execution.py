@@ -131,7 +131,9 @@ def test_residual_predicate_does_not_change_the_traversal(table: ld.Table, order
 def test_limit_pushdown_gives_what_a_limit_afterwards_gives(
     table: ld.Table, where: str | None, order: str | None
 ) -> None:
-    whole = rows_of(table.scan(where, order=order))
+    # Without an order a limit reads the newest files first: so does the scan that it is compared with.
+    strategy = "reverse" if order is None else None
+    whole = rows_of(table.scan(where, order=order, strategy=strategy))
     for limit in (0, 1, ROWS_A_FILE, ROWS_A_FILE + 1):
         assert rows_of(table.scan(where, order=order, limit=limit)) == whole[:limit]
 
