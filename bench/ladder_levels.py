@@ -190,7 +190,8 @@ def open_at(level: Level, url: str, storage_options: dict[str, str]) -> Table:
         prunes=level.prunes,
     )
     storage = open_storage(url, settings)
-    sidecar = SidecarAwareProvider(storage, reading, TakenOnce())
+    opening = storage.scoped()  # as `open` does it: an account of its own
+    sidecar = SidecarAwareProvider(opening, reading, TakenOnce())
     parallelism = settings.commit_read_parallelism
-    snapshot = open_snapshot(storage, version=None, parallelism=parallelism, companion=sidecar)
-    return Table(snapshot, settings, sidecar)
+    snapshot = open_snapshot(opening, version=None, parallelism=parallelism, companion=sidecar)
+    return Table(msgspec.structs.replace(snapshot, storage=storage), settings, sidecar)

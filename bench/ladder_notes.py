@@ -9,7 +9,7 @@ NOTES = (
     "L1 and L2 read the checkpoint first for these windows (`strategy=auto`: most files are in it); from L3 "
     "on the tail's files come first, once it is known whether a sidecar serves.",
     "L2 saves round trips, so it shows best behind latency.",
-    "L5 saves memory, and hardly a byte on a table of six stat columns: ranges that lie closer than 256 KiB "
+    "L5 saves memory, and hardly a byte on a table of six stat columns: ranges that lie closer than 64 KiB "
     "are fetched as one, and the columns of a row group lie closer.",
     "From L6 on much of the memory is Arrow's Parquet reader itself: pyarrow alone, in a process that had "
     "read nothing before, grew by 18 MB over path, size and hour of one row group (tried once, on 100,000 "

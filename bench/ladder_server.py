@@ -165,7 +165,8 @@ def _key_xml(folder: Path, name: str) -> str:
 
 
 def _etag(status: os.stat_result) -> str:
-    return f'"{status.st_mtime_ns:x}-{status.st_size:x}"'
+    """As a folder tells it (storage/local.py): the sidecar was built from the very files that are served."""
+    return f"{status.st_ino:x}-{status.st_ctime_ns:x}"
 
 
 def _asked_range(header: str | None, size: int) -> tuple[int, int]:
