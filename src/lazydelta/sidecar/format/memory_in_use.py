@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from lazydelta.sidecar.format.memory import RowGroupKey, SidecarMemory
 
-_FOOTERS_MAX = 8
+_FOOTERS_MAX = 4
 
 
 class WhileInUse:

@@ -11,13 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
-from itertools import chain
 
 import msgspec
 import pyarrow as pa
 
 from lazydelta.log.file_rows import Batches, Mask, RowFilter
-from lazydelta.log.prefetch import prefetch
 from lazydelta.sidecar.format.memory import SidecarMemory
 from lazydelta.sidecar.read.pruner import Pruner
 from lazydelta.sidecar.read.public_rows import RowShape
@@ -27,8 +25,7 @@ from lazydelta.sidecar.read.row_group_loader import FetchedRun, Piece, RowGroupL
 from lazydelta.sidecar.read.row_group_plan import Plan, RowUnit, Run, plan_reads, runs_of
 from lazydelta.storage import Storage
 
-_RUNS_AHEAD = 2  # of bytes
-_PIECES_AHEAD = 2  # decoded
+_RUNS_AHEAD = 1  # of bytes
 _FOOTERS_AHEAD = 3
 
 
@@ -130,19 +127,10 @@ class SidecarReader:
                 continue
             if number or self._ahead is None:
                 self._ahead = self._read_ahead(pruner)
-            with closing(self._ahead.results()) as runs:
-                yield from self._decoded(runs)
-
-    def _decoded(self, runs: Generator[FetchedRun, None, None]) -> Generator[Piece, None, None]:
-        """The first run here, because somebody waits for it; the others by a thread that keeps ahead."""
-        first = next(runs, None)
-        if first is not None:
-            yield from self._loader.decoded(first)
-        second = next(runs, None)
-        if second is not None:
-            rest = (piece for run in chain((second,), runs) for piece in self._loader.decoded(run))
-            with closing(prefetch(rest, _PIECES_AHEAD)) as pieces:
-                yield from pieces
+            # Decoded here: another thread would be no faster, and Arrow keeps memory for each thread.
+            with closing(self._ahead.results()) as results:
+                for fetched in results:
+                    yield from self._loader.decoded(fetched)
 
     def _read_ahead(self, pruner: Pruner | None) -> ReadAhead[Run, FetchedRun]:
         return ReadAhead(self._runs(pruner), self._fetched, _RUNS_AHEAD, is_quick=self._loader.is_at_hand)

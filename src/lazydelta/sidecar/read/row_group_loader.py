@@ -24,6 +24,8 @@ from lazydelta.sidecar.read.reading import MetadataSource, SidecarReading
 from lazydelta.sidecar.read.row_group_plan import RowUnit, Run
 from lazydelta.storage import Storage, is_quick
 
+_ROW_GROUPS_A_RELEASE = 8  # read before Arrow gives the memory back that it no longer uses
+
 
 class Piece(msgspec.Struct, frozen=True, kw_only=True):
     """Some consecutive rows of one row group, live or not."""
@@ -101,6 +103,8 @@ class RowGroupLoader:
                         unit = RowUnit(run.part, group)
                         yield Piece(unit=unit, first_row=first_row, rows=rows, columns=run.columns)
                         first_row += rows.num_rows
+                    if self.row_groups_read % _ROW_GROUPS_A_RELEASE == 0:
+                        pa.default_memory_pool().release_unused()
 
     def is_known(self, run: Run) -> bool:
         """Whether the run's row groups are in memory, as far as can be told without the part's footer."""
