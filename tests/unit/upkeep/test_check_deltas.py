@@ -133,7 +133,7 @@ def test_a_file_under_another_name_is_named(table: TableBuilder) -> None:
 
 def test_a_commit_that_was_replaced_is_named(table: TableBuilder) -> None:
     table.append_to_commit(4, "\n")
-    assert "is not the commit it was made from" in the_difference(table)
+    assert "commit 4 is not the one it was made from" in the_difference(table)
 
 
 def test_another_table_is_named(table: TableBuilder) -> None:
