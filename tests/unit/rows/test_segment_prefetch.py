@@ -60,11 +60,11 @@ def pool() -> Iterator[ThreadPoolExecutor]:
         yield workers
 
 
-def settled(state: Callable[[], object], seconds: float = 2.0) -> object:
+def settled(state: Callable[[], object], seconds: float = 5.0) -> object:
     """What a state becomes once it does not change any more."""
     before, until = state(), time.monotonic() + seconds
     while time.monotonic() < until:
-        time.sleep(0.05)
+        time.sleep(0.15)
         if (now := state()) == before:
             return now
         before = now
