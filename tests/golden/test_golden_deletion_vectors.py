@@ -10,11 +10,11 @@ from lazydelta.rows.data_file import DataFile
 from lazydelta.rows.deletion_vectors import DeletionVectors
 from lazydelta.settings import Settings
 from lazydelta.storage import open_storage
-from tests.golden.test_golden_tables import FOLDER, NAMES, table_folder
+from tests.golden.test_golden_tables import FOLDER, NAMES, needs_golden, table_folder
 
 WITH_VECTORS = [name for name in NAMES if any(table_folder(name).rglob("deletion_vector_*.bin"))]
 
-pytestmark = pytest.mark.skipif(not NAMES, reason="no golden tables: set LAZYDELTA_GOLDEN to their folder")
+pytestmark = needs_golden
 
 
 @pytest.mark.parametrize("name", WITH_VECTORS)

@@ -18,14 +18,14 @@ import pytest
 
 import lazydelta as ld
 from lazydelta.errors import CorruptDataError
-from tests.golden.test_golden_tables import FOLDER, NAMES, READABLE, table_folder
+from tests.golden.test_golden_tables import FOLDER, READABLE, needs_golden, table_folder
 
 WITH_ROWS = [name for name in READABLE if (FOLDER / name / "expected").is_dir()]
 WITHOUT_ROWS = [name for name in READABLE if name not in WITH_ROWS]
 # Logs alone: the tables were made to test the log, and their data files were never there.
 WITHOUT_DATA_FILES = re.compile(r"canonicalized-paths|deltalog-|log-replay-special-characters-b|crc-full")
 
-pytestmark = pytest.mark.skipif(not NAMES, reason="no golden tables: set LAZYDELTA_GOLDEN to their folder")
+pytestmark = needs_golden
 
 
 @pytest.mark.parametrize("name", WITH_ROWS)

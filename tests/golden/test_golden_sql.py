@@ -7,9 +7,9 @@ import pytest
 import lazydelta as ld
 from lazydelta import limits
 from tests.golden.test_golden_rows import WITH_ROWS, counted, rows_of
-from tests.golden.test_golden_tables import NAMES, table_folder
+from tests.golden.test_golden_tables import needs_golden, table_folder
 
-pytestmark = pytest.mark.skipif(not NAMES, reason="no golden tables: set LAZYDELTA_GOLDEN to their folder")
+pytestmark = needs_golden
 
 
 @pytest.mark.parametrize("name", WITH_ROWS)

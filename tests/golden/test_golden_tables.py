@@ -46,7 +46,8 @@ ANNOUNCED = (
 # not open a table whose metaData has no schema.
 DELTA_RS_READS_OTHERWISE = re.compile(r"canonicalized-paths|deltalog-commit-info")
 
-pytestmark = pytest.mark.skipif(not NAMES, reason="no golden tables: set LAZYDELTA_GOLDEN to their folder")
+needs_golden = pytest.mark.skipif(not NAMES, reason="no golden tables: set LAZYDELTA_GOLDEN to their folder")
+pytestmark = needs_golden
 
 
 def announced_error(name: str) -> Announced | None:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lazydelta.predicate.expression import ColumnPath
+from lazydelta.telemetry import log_event
 
 
 class FieldReference(msgspec.Struct, frozen=True):
@@ -60,7 +61,8 @@ def read_expression(expression: pc.Expression) -> ArrowNode | None:
         _, (buffer,) = expression.__reduce__()
         rows = pa.ipc.open_file(buffer).get_batch(0)
         return _tree(_pairs(rows.schema), rows)
-    except (pa.ArrowException, NotImplementedError, ValueError, TypeError, LookupError, struct.error):
+    except (pa.ArrowException, NotImplementedError, ValueError, TypeError, LookupError, struct.error) as odd:
+        log_event("a filter is not pushed into the scan", filter=str(expression), reason=repr(odd))
         return None
 
 

@@ -20,7 +20,7 @@ def damage_named(where: str, *, version: int) -> Iterator[None]:
         raise CorruptDataError(
             f"a data file of version {version} is not there",
             where,
-            "VACUUM deletes files of old versions: open the newest version, or restore the file",
+            "restore the file; or, if VACUUM deleted it because the version is old, open a newer one",
         ) from gone
     except ObjectTooShortError as cut:
         raise damaged(cut.what, where, version=version) from cut

@@ -146,7 +146,7 @@ def test_files_that_differ_from_each_other_or_from_the_table_are_not_handed_over
     assert found.fetchall() == [(1, 2)]
 
 
-def test_deletion_vectors_and_mapped_columns_are_not_handed_over(tmp_path: Path) -> None:
+def test_files_with_deletion_vectors_are_not_handed_over(tmp_path: Path) -> None:
     rows = pa.table({"x": [1, 2, 3]})
     deleted = _with_file(tmp_path / "dv", rows, {"x": "long"}, vector=inline_vector([1]))
     found = ld.open(deleted.path).sql("select x, 1 from t order by x")
