@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -81,6 +82,15 @@ def log_event(event: str, **fields: object) -> None:
     if LOGGER.isEnabledFor(logging.DEBUG):
         text = " ".join(f"{name}={value!r}" for name, value in fields.items())
         LOGGER.debug("%s %s", event, text, extra={"event": event, "fields": fields})
+
+
+@contextmanager
+def told_at_debug(event: str) -> Iterator[None]:
+    """Go on after whatever fails in here, because another way serves; the log says why it was needed."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - another way serves
+        log_event(event, reason=repr(error))
 
 
 @cache

@@ -31,6 +31,7 @@ from lazydelta.rows.filled_columns import partition_column
 from lazydelta.rows.source import RowSource
 from lazydelta.storage.address import parse_address
 from lazydelta.storage.local import LocalStorage
+from lazydelta.telemetry import told_at_debug
 
 _FILE_NAME = "lazydelta file"
 _GLOB = frozenset("*?[]{}\\")
@@ -57,7 +58,7 @@ def hand_over(
     """
     if not any(map(_is_plain, sources.values())):
         return None
-    with suppress(Exception):  # whatever stands in the way, the usual path tells about it
+    with told_at_debug("plain files are not handed to DuckDB"):  # the usual path serves, and tells
         asked = _first_asked(session, query, parameters, watch)
         found = None if asked is None else _plain_files(session, asked, sources)
         if found is not None and _are_alike(session, found):

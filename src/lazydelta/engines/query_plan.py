@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any
 
 import msgspec
 
 from lazydelta.engines.session import Duck, Parameters
+from lazydelta.telemetry import told_at_debug
 
 _SCAN = "PYTHON_ARROW_SCAN"  # DuckDB's name for what reads our datasets
 _KEEPS_ROWS = frozenset({"PROJECTION"})  # operators that give a row for each row
@@ -31,20 +31,23 @@ class PlanFacts(msgspec.Struct, frozen=True):
 
 def plan_facts(session: Duck, query: str, parameters: Parameters) -> PlanFacts:
     """Ask DuckDB how it would run the query."""
-    with suppress(Exception):  # an error is told when the query runs
+    facts = PlanFacts()
+    with told_at_debug("the plan of a query cannot be read"):  # an error is told when the query runs
         statements = session.extract_statements(query)
-        if len(statements) != 1 or statements[0].type.name != "SELECT":
-            return PlanFacts()
-        told = session.execute(f"explain (format json) {query}", parameters).fetchall()
-        chains = list(_chains(json.loads(told[0][1]), ()))
-        operators = [node for chain in chains for node in chain]
-        return PlanFacts(
-            reads_one_table=len(chains) == 1 and _name(chains[0][-1]) == _SCAN,
-            has_limit=any("LIMIT" in _name(node) for node in operators),
-            row_limit=_row_limit(chains[0]) if len(chains) == 1 else None,
-            counts_rows=len(chains) == 1 and _counts_rows(chains[0]),
-        )
-    return PlanFacts()
+        if len(statements) == 1 and statements[0].type.name == "SELECT":
+            told = session.execute(f"explain (format json) {query}", parameters).fetchall()
+            facts = _facts_of(list(_chains(json.loads(told[0][1]), ())))
+    return facts
+
+
+def _facts_of(chains: list[tuple[Any, ...]]) -> PlanFacts:  # Any: JSON
+    operators = [node for chain in chains for node in chain]
+    return PlanFacts(
+        reads_one_table=len(chains) == 1 and _name(chains[0][-1]) == _SCAN,
+        has_limit=any("LIMIT" in _name(node) for node in operators),
+        row_limit=_row_limit(chains[0]) if len(chains) == 1 else None,
+        counts_rows=len(chains) == 1 and _counts_rows(chains[0]),
+    )
 
 
 def _chains(nodes: Any, above: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:  # Any: JSON
