@@ -1,5 +1,5 @@
 # Demos and benchmarks. Tables and the readers' environments are kept in the cache.
-.PHONY: demo demo-log bench bench-full bench-sidecar bench-sidecar-full ladder ladder-full
+.PHONY: demo demo-log bench bench-full bench-sidecar bench-sidecar-full ladder ladder-full bench-rows bench-rows-full
 
 demo: java venv ## Telemetry ingested on local Spark, its layout, scans and checks.
 	$(BIN)/python -m bench.demo
@@ -24,3 +24,9 @@ ladder: java venv ## The ladder from L0 to L8 on a million files: about half an 
 
 ladder-full: java venv ## The same on ten million files, every promise judged; writes docs/ladder.md.
 	$(BIN)/python -m bench.ladder --full
+
+bench-rows: venv ## Rows beside other readers on a million files and half a gigabyte: minutes.
+	$(BIN)/python -m bench.rows
+
+bench-rows-full: venv ## The same on ten million files and 5 GB, every promise judged; writes docs/rows-figures.md.
+	$(BIN)/python -m bench.rows --full
