@@ -30,3 +30,7 @@ bench-rows: venv ## Rows beside other readers on a million files and half a giga
 
 bench-rows-full: venv ## The same on ten million files and 5 GB, every promise judged; writes docs/rows-figures.md.
 	$(BIN)/python -m bench.rows --full
+
+.PHONY: chaos
+chaos: java venv ## Writers, upkeep, kills and faults beside readers, every answer checked: ten minutes.
+	$(BIN)/python -m bench.chaos $(CHAOS)
