@@ -8,6 +8,7 @@ hits exactly one request, whichever connection carries it.
 
 from __future__ import annotations
 
+import random
 import socket
 import struct
 import threading
@@ -15,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import BinaryIO, Literal
 
 
@@ -33,10 +35,12 @@ class Fault:
 
     `status`: the proxy answers itself. `cut`: the connection ends after `after_bytes` of the body. `lose`:
     the store gets the request, the answer never arrives. `reset`: the connection ends before the store hears
-    of it. `stall`: silence for `seconds`. `truncate`: a well-formed answer with `after_bytes` of the body.
+    of it. `stall`: silence for `seconds`. `hang`: silence after `after_bytes` of the body. `drip`: the body
+    in pieces of `after_bytes`, each after `seconds`. `truncate`: a well-formed answer with `after_bytes` of
+    the body.
     """
 
-    kind: Literal["status", "cut", "lose", "reset", "stall", "truncate"]
+    kind: Literal["status", "cut", "lose", "reset", "stall", "hang", "drip", "truncate"]
     status: int = 503
     retry_after: int | None = None
     after_bytes: int = 0
@@ -59,6 +63,34 @@ def always(fault: Fault) -> Plan:
 def every(step: int, fault: Fault) -> Plan:
     """The fault for every `step`-th request."""
     return lambda request: fault if request.number % step == 0 else None
+
+
+def by_seed(seed: int, probability: float, *faults: Fault) -> Plan:
+    """One of the faults with that probability; the same requests, by number, for the same seed."""
+
+    def plan(request: Request) -> Fault | None:
+        dice = random.Random(f"{seed}:{request.number}")
+        return dice.choice(faults) if dice.random() < probability else None
+
+    return plan
+
+
+class BusyStore:
+    """A plan: every request is throttled until `seconds` after the first one; when each came is kept."""
+
+    def __init__(self, seconds: float, *, status: int = 503, retry_after: int | None = None) -> None:
+        self.arrivals: list[float] = []
+        self._seconds = seconds
+        self._fault = Fault(kind="status", status=status, retry_after=retry_after)
+
+    def __call__(self, _request: Request) -> Fault | None:
+        self.arrivals.append(time.monotonic())
+        return self._fault if self.arrivals[-1] < self.arrivals[0] + self._seconds else None
+
+    @property
+    def gaps(self) -> list[float]:
+        """Seconds between each request and the next."""
+        return [later - sooner for sooner, later in pairwise(self.arrivals)]
 
 
 class HttpProxy:
@@ -151,12 +183,25 @@ class HttpProxy:
         if fault is None:
             client.sendall(answer + answer_body)
             return b"connection: close" not in answer.lower()
+        return self._spoil(client, fault, answer, answer_body)
+
+    def _spoil(self, client: socket.socket, fault: Fault, answer: bytes, body: bytes) -> bool:
+        """What the fault makes of the store's answer."""
         if fault.kind == "truncate":
-            short = answer_body[: fault.after_bytes]
+            short = _unchunked(answer, body)[: fault.after_bytes]
             client.sendall(_with_length(answer, len(short)) + short)
             return True
-        if fault.kind == "cut":
-            client.sendall(answer + answer_body[: fault.after_bytes])
+        if fault.kind == "drip":
+            client.sendall(answer)
+            for start in range(0, len(body), fault.after_bytes):
+                if self._stopping.wait(fault.seconds):
+                    return False
+                client.sendall(body[start : start + fault.after_bytes])
+            return True
+        if fault.kind in ("cut", "hang"):
+            client.sendall(answer + body[: fault.after_bytes])
+        if fault.kind == "hang":
+            self._stopping.wait(fault.seconds)
         return False
 
     def _ask(self, request: bytes, method: str) -> tuple[bytes, bytes]:
@@ -218,7 +263,7 @@ def _read_body(head: bytes, stream: BinaryIO, method: str) -> bytes:
     status = int(head.split(b" ", 2)[1])
     if method == "HEAD" or status in (204, 304):
         return b""
-    if (_header(head, "transfer-encoding") or "").lower() != "chunked":
+    if not _is_chunked(head):
         return stream.read(_content_length(head))
     pieces = []
     while True:
@@ -229,7 +274,24 @@ def _read_body(head: bytes, stream: BinaryIO, method: str) -> bytes:
             return b"".join(pieces)
 
 
+def _is_chunked(head: bytes) -> bool:
+    return (_header(head, "transfer-encoding") or "").lower() == "chunked"
+
+
+def _unchunked(head: bytes, body: bytes) -> bytes:
+    if not _is_chunked(head):
+        return body
+    pieces, rest = [], body
+    while rest:
+        size, _, rest = rest.partition(b"\r\n")
+        length = int(size.split(b";")[0], 16)
+        pieces.append(rest[:length])
+        rest = rest[length + 2 :]
+    return b"".join(pieces)
+
+
 def _with_length(head: bytes, length: int) -> bytes:
-    lines = [line for line in head.split(b"\r\n") if not line.lower().startswith(b"content-length:")]
+    framing = (b"content-length:", b"transfer-encoding:")
+    lines = [line for line in head.split(b"\r\n") if not line.lower().startswith(framing)]
     lines.insert(1, f"Content-Length: {length}".encode())
     return b"\r\n".join(lines)

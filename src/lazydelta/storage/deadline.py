@@ -1,7 +1,8 @@
 """The moment after which a scan asks nothing more of the store.
 
 Contract: monotonic time, so a clock that is set back does not lengthen a scan. Every request of a scoped
-storage looks at it before it begins, and no pause between attempts reaches past it.
+storage looks at it before it begins, and nothing that a request waits for reaches past it: a pause between
+attempts, its turn at the host's gate, a thread, the store's answer.
 """
 
 from __future__ import annotations
@@ -36,11 +37,15 @@ class Deadline(msgspec.Struct, frozen=True):
     def check(self, where: str) -> None:
         """Raise once the moment has passed."""
         if time.monotonic() >= self.at:
-            raise StorageError(
-                f"the scan's deadline of {self.after_seconds:g} s passed before everything was read",
-                where,
-                "raise scan_timeout_seconds, or ask for less: a narrower predicate or a limit",
-            )
+            raise self.passed(where)
+
+    def passed(self, where: str) -> StorageError:
+        """The error of whoever waited until the moment."""
+        return StorageError(
+            f"the scan's deadline of {self.after_seconds:g} s passed before everything was read",
+            where,
+            "raise scan_timeout_seconds, or ask for less: a narrower predicate or a limit",
+        )
 
 
 NEVER = Deadline()

@@ -2,7 +2,9 @@
 
 Contract: `name` is a decoded path relative to the table's root (`_delta_log/00000000000000000000.json`).
 Every failure is a `StorageError` (or `AccessDeniedError`); an absent object is `ObjectNotFoundError`. A
-body shorter than asked for is retried and never handed out. Methods are safe to call from several threads.
+body shorter than asked for is retried and never handed out. Ranges and streams of one object, read through
+one scope at different moments, are of one version of it, or it is an `ObjectReplacedError`. Methods are safe
+to call from several threads.
 """
 
 from __future__ import annotations
@@ -33,6 +35,10 @@ class ObjectNotFoundError(StorageError):
 
 class ObjectTooShortError(StorageError):
     """The object ends before the bytes asked for: it was cut or replaced after it was listed."""
+
+
+class ObjectReplacedError(StorageError):
+    """The object is another one than at the first read: its bytes must not be mixed."""
 
 
 class Storage(Protocol):

@@ -2,8 +2,8 @@
 
 Contract: a `TransientError` is tried again, up to `attempts_max` attempts in all, and no attempt begins after
 the request's deadline or the scan's. Pauses grow twofold and are jittered, so that many readers do not come
-back at the same moment. Everything else ends the request at once. `Retry-After` is not seen: obstore keeps
-headers of failed requests to itself.
+back at the same moment. After a store that throttles they are longer, and as long as it asks for, where it
+says (throttling.py). Everything else ends the request at once.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ T = TypeVar("T")
 class TransientError(Exception):
     """A failure that another attempt may mend. Never leaves the storage room."""
 
-    def __init__(self, what: str, where: str) -> None:
+    def __init__(self, what: str, where: str, *, is_throttled: bool = False) -> None:
         super().__init__(what, where)
         self.what = what
         self.where = where
+        self.is_throttled = is_throttled  # the store has too much to do
 
 
 class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,36 +52,67 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Retrier:
-    """The attempts of one request. `failed` says whether to go on; a stream resets it by progress."""
+    """The attempts of one request. `failed` says whether to go on; a stream resets it by progress.
 
-    def __init__(self, policy: RetryPolicy, counters: IoCounters, scan_deadline: Deadline) -> None:
+    `asked_pause` finds out how long a store that throttles wants to be left alone; 0 where it does not say.
+    """
+
+    def __init__(
+        self,
+        policy: RetryPolicy,
+        counters: IoCounters,
+        scan_deadline: Deadline,
+        asked_pause: Callable[[], float] = lambda: 0.0,
+    ) -> None:
         self._policy = policy
         self._counters = counters
         self._scan_deadline = scan_deadline
+        self._asked_pause = asked_pause
         self.progress()
 
     def progress(self) -> None:
-        """Bytes arrived: the attempts and the clock of this request begin anew."""
+        """Bytes arrived, or it is the request's turn: its attempts and its clock begin anew."""
         self._attempt = 1
         self._deadline = Deadline.after(self._policy.timeout_seconds)
 
+    def begin(self) -> None:
+        """An attempt begins. The clock runs from the first one: waiting for one's turn does not count."""
+        if self._attempt == 1:
+            self.progress()
+
     def failed(self, failure: TransientError) -> None:
         """Pause before the next attempt, or raise where there is none."""
-        pause = _pause_seconds(self._policy.backoff_first_seconds, self._attempt)
         self._scan_deadline.check(failure.where)
         if self._attempt >= self._policy.attempts_max:
-            raise self._gave_up(failure, f"after {self._attempt} attempts")
-        if pause >= self._deadline.seconds_left():
-            raise self._gave_up(failure, f"within {self._policy.timeout_seconds:g} s")
-        time.sleep(min(pause, self._scan_deadline.seconds_left()))
+            raise self._gave_up(failure.what, failure.where, f"after {self._attempt} attempts")
+        pause = _pause_seconds(self._policy.backoff_first_seconds, self._attempt)
+        if failure.is_throttled:
+            pause = max(pause * limits.THROTTLE_BACKOFF_FACTOR, _late(self._asked_pause()))
+        self._wait(pause, failure.what, failure.where)
         self._attempt += 1
         self._counters.retry()
 
+    def hold(self, pause_seconds: float, where: str) -> None:
+        """Wait as long as the store asked everybody to, or raise where a request may not take that long."""
+        if pause_seconds > 0:
+            self._wait(_late(pause_seconds), f"the store asks to wait {pause_seconds:.1f} s", where)
+
+    def _wait(self, pause: float, what: str, where: str) -> None:
+        self._scan_deadline.check(where)
+        if pause >= self._deadline.seconds_left():
+            waited = (
+                f", and the next attempt has to wait {pause:.1f} s"
+                if pause > limits.BACKOFF_MAX_SECONDS
+                else ""
+            )
+            raise self._gave_up(what, where, f"within {self._policy.timeout_seconds:g} s{waited}")
+        time.sleep(min(pause, self._scan_deadline.seconds_left()))
+
     @staticmethod
-    def _gave_up(failure: TransientError, how: str) -> StorageError:
+    def _gave_up(what: str, where: str, how: str) -> StorageError:
         return StorageError(
-            f"{failure.what}; gave up {how}",
-            failure.where,
+            f"{what}; gave up {how}",
+            where,
             "check the network and the store's status; raise request_attempts_max or request_timeout_seconds",
         )
 
@@ -99,3 +131,8 @@ def _pause_seconds(first_seconds: float, attempt: int) -> float:
     """How long to wait after the failed `attempt` (from 1): half to all of a doubling step."""
     step = min(first_seconds * 2.0 ** (attempt - 1), limits.BACKOFF_MAX_SECONDS)
     return step * random.uniform(0.5, 1.0)
+
+
+def _late(asked_seconds: float) -> float:
+    """What the store asked for, and a little more: everybody who waits for the same moment comes apart."""
+    return asked_seconds + random.uniform(0.0, min(1.0, asked_seconds / 10))

@@ -87,3 +87,67 @@ def test_progress_gives_a_stream_all_its_attempts_again() -> None:
 def test_zero_seconds_mean_no_deadline() -> None:
     assert Deadline.after(0) is NEVER
     assert NEVER.earlier(Deadline.after(5)).at < NEVER.at
+
+
+class Throttled(Flaky):
+    """Fails as a store does that has too much to do."""
+
+    def __call__(self) -> str:
+        try:
+            return super().__call__()
+        except TransientError as error:
+            raise TransientError(error.what, error.where, is_throttled=True) from None
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """What is slept, without sleeping."""
+    slept: list[float] = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    return slept
+
+
+def throttled_retrier(asked: list[float], *, timeout: float = 30.0) -> Retrier:
+    policy = RetryPolicy(attempts_max=4, timeout_seconds=timeout, backoff_first_seconds=0.1)
+    return Retrier(policy, IoCounters(), NEVER, lambda: asked.pop(0))
+
+
+def test_a_store_that_throttles_is_left_alone_for_longer(pauses: list[float]) -> None:
+    assert with_retries(Throttled(2), throttled_retrier([0.0, 0.0])) == "fine"
+    first, second = pauses
+    assert 0.2 <= first <= 0.4
+    assert 0.4 <= second <= 0.8
+
+
+def test_a_store_that_says_for_how_long_is_left_alone_that_long(pauses: list[float]) -> None:
+    assert with_retries(Throttled(2), throttled_retrier([7.0, 0.0])) == "fine"
+    assert 7.0 <= pauses[0] <= 7.7
+    assert pauses[1] < 1
+
+
+def test_a_pause_longer_than_the_request_may_take_is_an_error_at_once(pauses: list[float]) -> None:
+    with pytest.raises(StorageError, match=r"gave up within 30 s, and the next attempt has to wait 1\d\d"):
+        with_retries(Throttled(9), throttled_retrier([120.0]))
+    held = throttled_retrier([])
+    with pytest.raises(StorageError, match=r"the store asks to wait 45\.0 s; gave up within 30 s") as caught:
+        held.hold(45.0, "s3://b/x")
+    assert caught.value.where == "s3://b/x"
+    assert pauses == []
+
+
+def test_the_last_attempt_is_not_followed_by_a_question(pauses: list[float]) -> None:
+    asked = [0.0] * 3
+    with pytest.raises(StorageError, match="after 4 attempts"):
+        with_retries(Throttled(9), throttled_retrier(asked))
+    assert (asked, len(pauses)) == ([], 3)
+
+
+def test_waiting_for_ones_turn_does_not_count_as_trying() -> None:
+    attempts = retrier(IoCounters(), timeout=0.05)
+    time.sleep(0.06)
+    attempts.begin()
+    attempts.failed(TransientError("it broke", "x"))
+    time.sleep(0.06)
+    attempts.begin()
+    with pytest.raises(StorageError, match="within"):
+        attempts.failed(TransientError("it broke", "x"))

@@ -1,0 +1,56 @@
+"""A call that is waited for until the scan's deadline and no longer.
+
+Why: obstore's timeouts belong to the client, which many scans share. A store that accepts a request and then
+says nothing is found out only after seconds, and a scan may have less.
+Contract: without a deadline the call is made by the calling thread. With one, another thread makes it; past
+the deadline the caller gets its error, and the call ends by itself at the client's timeout: what it holds,
+its permit at the host's gate, it gives back then.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from functools import cache
+from typing import TypeVar
+
+from lazydelta import limits
+from lazydelta.storage.deadline import NEVER, Deadline
+
+T = TypeVar("T")
+_HOSTS_STALLED_MAX = 4  # whose abandoned calls leave threads for others
+
+
+def in_time(call: Callable[[], T], deadline: Deadline, where: str) -> T:
+    """The call's answer, or the error of the deadline."""
+    if deadline.at == NEVER.at:
+        return call()
+    try:
+        future = _threads().submit(call)
+    except RuntimeError:  # the interpreter is shutting down
+        return call()
+    return awaited(future, deadline, where)
+
+
+def awaited(future: Future[T], deadline: Deadline, where: str) -> T:
+    """What another thread works on, or the error of the deadline."""
+    if deadline.at == NEVER.at:
+        return future.result()
+    try:
+        return future.result(timeout=deadline.seconds_left())
+    except FutureTimeoutError:
+        if future.done():  # the call's own
+            return future.result()
+    raise deadline.passed(where)
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(
+        _HOSTS_STALLED_MAX * limits.CONNECTIONS_MAX, thread_name_prefix="lazydelta-in-time"
+    )
+
+
+os.register_at_fork(after_in_child=_threads.cache_clear)

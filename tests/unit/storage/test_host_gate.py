@@ -1,0 +1,144 @@
+"""One gate for a host: in turn, within the deadline, over forks."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from lazydelta.errors import StorageError
+from lazydelta.storage import Deadline
+from lazydelta.storage.deadline import NEVER
+from lazydelta.storage.host_gate import HostGate
+from lazydelta.storage.hosts import host_in, host_named
+
+WHERE = "s3://b/x"
+
+
+def waiting(gate: HostGate, count: int) -> None:
+    """Return when so many threads wait for a permit."""
+    give_up = time.monotonic() + 10
+    while len(gate._waiting) < count:
+        assert time.monotonic() < give_up
+        time.sleep(0.001)
+
+
+def test_permits_go_to_whoever_waited_longest() -> None:
+    gate, order = HostGate(1), list[int]()
+    gate.enter(NEVER, WHERE)
+
+    def wait(number: int) -> None:
+        gate.enter(NEVER, WHERE)
+        order.append(number)
+        gate.leave()
+
+    threads = [threading.Thread(target=wait, args=(number,)) for number in range(20)]
+    for number, thread in enumerate(threads):
+        thread.start()
+        waiting(gate, number + 1)
+    gate.leave()
+    for thread in threads:
+        thread.join(10)
+    assert order == list(range(20))
+
+
+def test_nobody_overtakes_those_who_wait() -> None:
+    gate, order = HostGate(1), list[str]()
+    gate.enter(NEVER, WHERE)
+    patient = threading.Thread(target=lambda: (gate.enter(NEVER, WHERE), order.append("first"), gate.leave()))
+    patient.start()
+    waiting(gate, 1)
+    gate.leave()  # handed over, even if the other thread has not woken up yet
+    gate.enter(NEVER, WHERE)
+    order.append("second")
+    gate.leave()
+    patient.join(10)
+    assert order == ["first", "second"]
+
+
+def test_waiting_ends_at_the_deadline_and_leaves_no_trace() -> None:
+    gate = HostGate(1)
+    gate.enter(NEVER, WHERE)
+    began = time.monotonic()
+    with pytest.raises(StorageError, match=r"deadline of 0\.05 s") as caught:
+        gate.enter(Deadline.after(0.05), WHERE)
+    assert 0.04 < time.monotonic() - began < 2
+    assert caught.value.where == WHERE
+    gate.leave()
+    gate.enter(Deadline.after(0.05), WHERE)  # the permit did not go to the one who gave up
+
+
+def test_no_permit_is_lost_when_deadlines_and_hand_overs_meet() -> None:
+    gate, lock, now, most = HostGate(3), threading.Lock(), 0, 0
+
+    def use(number: int) -> None:
+        nonlocal now, most
+        try:
+            gate.enter(Deadline.after(0.0005 * (number % 7 + 1)), WHERE)
+        except StorageError:
+            return
+        with lock:
+            now += 1
+            most = max(most, now)
+        time.sleep(0.0005)
+        with lock:
+            now -= 1
+        gate.leave()
+
+    with ThreadPoolExecutor(24) as threads:
+        list(threads.map(use, range(2000)))
+    assert most == 3
+    for _ in range(3):
+        gate.enter(Deadline.after(0.05), WHERE)
+    with pytest.raises(StorageError):
+        gate.enter(Deadline.after(0.01), WHERE)
+
+
+def test_a_pause_that_the_host_asked_for_runs_out() -> None:
+    gate = HostGate()
+    assert gate.pause_seconds() == 0
+    gate.hold_back(0.05)
+    gate.hold_back(0.01)  # a shorter one later does not end it
+    assert 0.02 < gate.pause_seconds() <= 0.05
+    time.sleep(0.06)
+    assert gate.pause_seconds() == 0
+
+
+def test_tables_of_one_host_share_its_gate_and_others_do_not() -> None:
+    azurite = {"endpoint": "http://127.0.0.1:1/devstoreaccount1/"}
+    assert host_in(azurite, "abfss://a@x/t") == host_in(
+        {"AZURE_ENDPOINT": azurite["endpoint"]}, "abfss://b@x"
+    )
+    assert host_in({}, "abfss://a@acct/t/u") == host_in({}, "abfss://b@acct") == "abfss://acct"
+    assert host_in({}, "s3://one/t") != host_in({}, "s3://two/t")
+    one = host_named("s3://one")
+    assert host_named("s3://one") is one
+    assert host_named("s3://two") is not one
+
+
+def test_a_host_that_nobody_uses_is_forgotten() -> None:
+    host_named("s3://forgotten").gate.hold_back(60)
+    gc.collect()
+    assert host_named("s3://forgotten").gate.pause_seconds() == 0
+
+
+def test_a_forked_child_begins_with_an_empty_gate() -> None:
+    host = host_named("s3://forked")
+    for _ in range(host.gate._permits):
+        host.gate.enter(NEVER, WHERE)
+    host.gate.hold_back(60)
+    child = os.fork()
+    if child == 0:
+        fine = False
+        try:
+            host_named("s3://forked").gate.enter(Deadline.after(1), WHERE)
+            fine = host.gate.pause_seconds() == 0
+        finally:
+            os._exit(0 if fine else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    with pytest.raises(StorageError):
+        host.gate.enter(Deadline.after(0.01), WHERE)
