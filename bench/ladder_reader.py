@@ -29,6 +29,7 @@ from bench.peers.measure import Measurement
 with contextlib.suppress(ImportError):
     import opentelemetry.metrics  # noqa: F401 - lazydelta looks for it when it counts
 
+_UNDER_WAY_SECONDS = 0.2  # several requests' time
 _REPORTED = (
     "requests",
     "bytes_read",
@@ -105,7 +106,9 @@ class _Server:
         self._ask("reset")
 
     def account(self) -> dict[str, Any] | None:
-        """Requests, bytes and round trips since."""
+        """Requests, bytes and round trips since; what an early stop left under way has ended by then."""
+        if self._url is not None:
+            time.sleep(_UNDER_WAY_SECONDS)
         return self._ask("account")
 
     def _ask(self, word: str) -> dict[str, Any] | None:
