@@ -39,6 +39,8 @@ OPTION_MEANINGS = {
     "max_staleness_seconds": "How old a cached listing of a log may be; 0 lists it at every opening.",
     "page_signing_key": "A secret that page tokens are signed with; without one they have a checksum only.",
     "scan_timeout_seconds": "How long a scan may take; 0 is no limit.",
+    "allowed_roots": "By commas: where absolute paths in a log may lead, besides the table's own root; `*` is "
+    "all of the table's own store.",
 }
 METRIC_MEANINGS = {
     "commits_scanned": "Commits whose files were read.",
@@ -90,7 +92,7 @@ def options_page() -> str:
         "An option may be given as a storage option (`--storage-option delta.batch_size=100`, or in Python\n"
         "`storage_options={…}`), as an environment variable, or in a TOML file that the environment\n"
         f"variable `{CONFIG_VARIABLE}` names. The first of these that has it wins. Options that do not\n"
-        "begin with `delta.` go to the store as they are."
+        "begin with `delta.` go to the store: [storage](../storage.md)."
     )
     rows = [
         f"| `{option}` | `{variable_of(option)}` | {getattr(defaults, field)} | {OPTION_MEANINGS[field]} |"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from lazydelta.engines.connection import Connection, Opener
 from lazydelta.engines.session import Parameters, SqlOptions
@@ -28,7 +28,7 @@ def sql(
     parameters: Parameters = None,
     memory_limit: str | int | None = None,
     temp_directory: str | os.PathLike[str] | None = None,
-    storage_options: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
     **tables: Given,
 ) -> SqlResult:
     """The rows of a query over these tables: `sql("select … from a join b using (id)", a=table, b=url)`."""
@@ -49,7 +49,7 @@ def query_tables(
     parameters: Parameters = None,
     memory_limit: str | int | None = None,
     temp_directory: str | os.PathLike[str] | None = None,
-    storage_options: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> SqlResult:
     """The same with the tables in a mapping, under any names."""
     options = SqlOptions(memory_limit=memory_limit, temp_directory=temp_directory)
@@ -64,7 +64,7 @@ def connect(
     memory_limit: str | int | None = None,
     temp_directory: str | os.PathLike[str] | None = None,
     threads: int | None = None,
-    storage_options: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Connection:
     """A DuckDB session with these tables: `connect({"telemetry": url}).sql("select … from telemetry")`.
 
@@ -80,7 +80,7 @@ def connect(
     )
 
 
-def _opener(name: str, given: Given, storage_options: Mapping[str, str] | None) -> Opener:
+def _opener(name: str, given: Given, storage_options: Mapping[str, Any] | None) -> Opener:
     """How the table is opened for a query."""
     if isinstance(given, Table):
         given = given.scan()

@@ -3,6 +3,8 @@
 Nothing below `table.py`, `cli` and the servers reads the environment: they get this struct. Options have
 dotted names (`delta.commit.parallelism`); the environment spells them `DELTA_COMMIT_PARALLELISM`, a TOML file
 named by `LAZYDELTA_CONFIG` as they are.
+Options of the store go there unread, for the table's own store or for a location of their own (a URL as the
+key). They hold secrets, so nothing here shows their values: not the errors, not the `repr` of the settings.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import tomllib
 from collections.abc import Mapping, MutableMapping
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -22,6 +25,18 @@ from lazydelta.errors import InvalidRequestError
 CONFIG_VARIABLE = "LAZYDELTA_CONFIG"
 # Tables of the file that the pipeline reads (`lazydelta.spark`); readers pass them by.
 PIPELINE_TABLES = ("ingest", "spark", "sidecar")
+LOCATIONS_TABLE = "locations"  # of the file: options by URL
+PROVIDER_OPTION = "credential_provider"
+
+
+class LocationOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How files below one URL are read, where it is not how the table's own are."""
+
+    options: dict[str, str] = {}
+    credential_provider: Any = None  # a callable or an object of a library: see docs/storage.md
+
+    def __repr__(self) -> str:
+        return f"LocationOptions({_names(self.options)})"
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +57,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     cache_bytes: int = limits.CACHE_BYTES  # of this process, over all tables; 0: nothing is kept
     max_staleness_seconds: float = 0.0  # how old a cached listing may be; 0: the log is listed each time
     page_signing_key: str = ""  # a secret; empty: page tokens have a checksum only
+    allowed_roots: str = ""  # by commas: where absolute paths of a log may lead; "*": the table's own store
+    credential_provider: Any = None  # as in `LocationOptions`
+    locations: dict[str, LocationOptions] = {}
+
+    def __repr__(self) -> str:
+        return f"Settings(storage_options={_names(self.storage_options)}, locations={sorted(self.locations)})"
 
 
 # Option -> field of `Settings`.
@@ -61,21 +82,28 @@ OPTIONS = {
     "delta.cache.bytes": "cache_bytes",
     "delta.cache.max_staleness_seconds": "max_staleness_seconds",
     "delta.page.signing_key": "page_signing_key",
+    "delta.allowed_roots": "allowed_roots",
 }
 
 _MAY_BE_ZERO = frozenset(
-    {"scan_timeout_seconds", "remove_set_memory_limit", "cache_bytes", "max_staleness_seconds"}
+    {
+        "scan_timeout_seconds",
+        "remove_set_memory_limit",
+        "cache_bytes",
+        "max_staleness_seconds",
+    }
 )
 _YES, _NO = frozenset({"true", "yes", "on", "1"}), frozenset({"false", "no", "off", "0"})
 
 
 def build_settings(
-    storage_options: Mapping[str, str] | None = None, *, environment: Mapping[str, str]
+    storage_options: Mapping[str, Any] | None = None, *, environment: Mapping[str, str]
 ) -> Settings:
     """Settings from the caller's options, then the environment, then the file, then the defaults.
 
     Options that begin with `delta.` are lazydelta's own and may stand among the storage options, as users of
-    other readers write them; the rest go to the store.
+    other readers write them; `credential_provider` and URLs mean something of their own (docs/storage.md).
+    The rest go to the store.
     """
     given = storage_options or {}
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
@@ -83,21 +111,23 @@ def build_settings(
             "storage_options is not a mapping of names to values", "open()", 'give {"account_key": "…"}'
         )
     own = {name: value for name, value in given.items() if name.startswith("delta.")}
-    for name in own:
-        if name not in OPTIONS:
-            close = get_close_matches(name, OPTIONS, 1)
-            hint = f"did you mean {close[0]}?" if close else f"there are: {', '.join(OPTIONS)}"
-            raise InvalidRequestError(f"there is no option {name}", "storage_options", hint)
+    _check_names(own)
+    from_file, locations = _from_file(environment.get(CONFIG_VARIABLE))
     values: dict[str, object] = {}
     for source, where in (
-        (_from_file(environment.get(CONFIG_VARIABLE)), CONFIG_VARIABLE),
+        (from_file, CONFIG_VARIABLE),
         (_from_environment(environment), "the environment"),
         (own, "storage_options"),
     ):
         for name, value in source.items():
             values[OPTIONS[name]] = _value(name, value, where)
-    rest = {name: value for name, value in given.items() if name not in own}
-    return msgspec.structs.replace(Settings(storage_options=rest), **values)
+    rest = {name: value for name, value in given.items() if name not in own and "://" not in name}
+    provider = rest.pop(PROVIDER_OPTION, None)
+    locations |= _locations(
+        {name: value for name, value in given.items() if "://" in name}, "storage_options"
+    )
+    settings = Settings(storage_options=rest, credential_provider=provider, locations=locations)
+    return msgspec.structs.replace(settings, **values)
 
 
 def process_environment() -> MutableMapping[str, str]:
@@ -109,7 +139,7 @@ def read_settings_file(path: str) -> dict[str, object]:
     """The tables of a TOML file, whatever they hold."""
     try:
         return tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
+    except (OSError, ValueError, RecursionError) as problem:  # a number may be too long, too
         raise InvalidRequestError(
             f"the settings file cannot be read: {problem}",
             path,
@@ -126,10 +156,49 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, object]:
     return {name: environment[variable_of(name)] for name in OPTIONS if variable_of(name) in environment}
 
 
-def _from_file(path: str | None) -> dict[str, object]:
+def _check_names(options: Mapping[str, object]) -> None:
+    for name in options:
+        if name not in OPTIONS:
+            close = get_close_matches(name, OPTIONS, 1)
+            hint = f"did you mean {close[0]}?" if close else f"there are: {', '.join(OPTIONS)}"
+            raise InvalidRequestError(f"there is no option {name}", "storage_options", hint)
+
+
+def _locations(given: Mapping[str, Any], where: str) -> dict[str, LocationOptions]:
+    """Options by URL: `{url: {option: value}}`, or one by one as `{"url#option": value}`."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, value in given.items():
+        url, mark, option = name.partition("#")
+        if mark and option and not isinstance(value, Mapping):
+            found.setdefault(url, {})[option] = value
+        elif not mark and isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+            found.setdefault(url, {}).update(value)
+        else:
+            raise InvalidRequestError(
+                f"the option {url.partition('?')[0]!r} is the address of a location, without options for it",
+                where,
+                'give {"s3://bucket/path": {"access_key_id": "…"}}, or "s3://bucket/path#access_key_id": "…"',
+            )
+    return {
+        url: LocationOptions(credential_provider=options.pop(PROVIDER_OPTION, None), options=options)
+        for url, options in found.items()
+    }
+
+
+def _names(options: Mapping[str, object]) -> list[str]:
+    return sorted(options)
+
+
+def _from_file(path: str | None) -> tuple[dict[str, object], dict[str, LocationOptions]]:
+    """Options and locations of the settings file."""
     if not path:
-        return {}
+        return {}, {}
     tree = read_settings_file(path)
+    locations = tree.pop(LOCATIONS_TABLE, {})
+    if not isinstance(locations, dict):
+        raise InvalidRequestError(
+            f"{LOCATIONS_TABLE} is no table", path, f'write [{LOCATIONS_TABLE}."s3://bucket/path"]'
+        )
     pipeline = {name for name in PIPELINE_TABLES if isinstance(tree.get(name), dict)}
     tree = {name: value for name, value in tree.items() if name not in pipeline}
     flat = _flattened(tree)
@@ -138,7 +207,7 @@ def _from_file(path: str | None) -> dict[str, object]:
         raise InvalidRequestError(
             f"there is no option {unknown[0]}", path, f"there are: {', '.join(OPTIONS)}"
         )
-    return flat
+    return flat, _locations(locations, path)
 
 
 def _flattened(tree: Mapping[str, object], prefix: str = "") -> dict[str, object]:
@@ -157,7 +226,7 @@ def _value(name: str, value: object, where: str) -> object:
     if isinstance(default, bool):
         return _flag(name, value, where)
     if isinstance(default, str):
-        read = _folder if OPTIONS[name] == "sidecar_directory" else _secret
+        read = {"sidecar_directory": _folder, "allowed_roots": _roots}.get(OPTIONS[name], _secret)
         return read(name, value, where)
     return _number(name, value, where)
 
@@ -177,6 +246,21 @@ def _folder(name: str, value: object, where: str) -> str:
         fix = "give the name of a folder below _delta_log, as in _lazy: no absolute path, no .."
         raise InvalidRequestError(f"{name} is {value!r}", where, fix)
     return "/".join(parts)
+
+
+def _roots(name: str, value: object, where: str) -> str:
+    """One text, whether a list was given or one; what the roots are is for the storage to say."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, list | tuple) or not all(isinstance(root, str) for root in value):
+        raise InvalidRequestError(f"{name} is not text", where, "give addresses, by commas")
+    return ",".join(_without_comma(root) for root in value)
+
+
+def _without_comma(root: str) -> str:
+    if "," not in root:
+        return root
+    return root.replace(",", "%2C") if "://" in root else Path(root).absolute().as_uri()
 
 
 def _secret(name: str, value: object, where: str) -> str:
@@ -204,5 +288,5 @@ def _read_number(value: object) -> float:
         return math.nan
     try:
         return float(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         return math.nan

@@ -46,7 +46,7 @@ from lazydelta.settings import Settings, build_settings, process_environment
 from lazydelta.sidecar.find.discover import SidecarAwareProvider
 from lazydelta.sidecar.format.memory import TakenOnce
 from lazydelta.sidecar.read.reading import SidecarReading
-from lazydelta.storage import Storage, access_digest, open_storage
+from lazydelta.storage import Storage, access_digest, open_storage, split_credentials
 
 if TYPE_CHECKING:
     from lazydelta.engines.dataset import LazyDataset
@@ -396,10 +396,15 @@ def open(  # noqa: A001 - `lazydelta.open` is the name users meet
     *,
     version: int | None = None,
     timestamp: dt.datetime | dt.date | str | None = None,
-    storage_options: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    credential_provider: Any = None,
     settings: Settings | None = None,
 ) -> Table:
-    """Open a table, pinned to its newest version, to `version`, or to what was current at `timestamp`."""
+    """Open a table, pinned to its newest version, to `version`, or to what was current at `timestamp`.
+
+    `credential_provider` is asked for credentials, and again before they run out: a callable, a credential of
+    azure-identity or a session of boto3 (docs/storage.md).
+    """
     if not isinstance(url, str | os.PathLike) or not isinstance(os.fspath(url), str):
         raise InvalidRequestError(f"the address is {url!r}", "open()", "give a path or a URL as text")
     if version is not None and timestamp is not None:
@@ -407,7 +412,10 @@ def open(  # noqa: A001 - `lazydelta.open` is the name users meet
     if version is not None and (isinstance(version, bool) or not isinstance(version, int) or version < 0):
         raise InvalidRequestError(f"version is {version!r}", "open()", "give a whole number of at least 0")
     chosen = settings if settings is not None else build_settings(storage_options, environment=os.environ)
-    storage = open_storage(os.fspath(url), chosen)
+    if credential_provider is not None:
+        chosen = msgspec.structs.replace(chosen, credential_provider=credential_provider)
+    address, chosen = split_credentials(os.fspath(url), chosen)
+    storage = open_storage(address, chosen)
     return _opened(storage, chosen, version=version, timestamp=timestamp)
 
 
@@ -454,7 +462,7 @@ class LazyDeltaScanner:
         table_url: str | os.PathLike[str],
         config: LazyScanConfig | None = None,
         *,
-        storage_options: Mapping[str, str] | None = None,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> None:
         self.table = open(table_url, storage_options=storage_options)
         self._scan = self.table.scan(config=config)

@@ -84,7 +84,10 @@ def test_vectors_below_a_random_prefix_are_found(spark: SparkSession, tmp_path: 
     assert_same_rows(spark, name, tmp_path / "t")
 
 
-def test_a_shallow_clone_reads_the_vectors_of_its_source(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_shallow_clone_reads_the_vectors_of_its_source(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DELTA_ALLOWED_ROOTS", str(tmp_path / "with space"))
     source = create(spark, tmp_path / "with space", files=2)
     spark.sql(f"delete from {source} where id % 5 = 0")
     clone = f"delta.`{tmp_path / 'clone'}`"

@@ -181,8 +181,11 @@ def test_moved_rows_keep_their_ids_and_commit_versions(spark: SparkSession, tmp_
     assert any(name.startswith("_row-id-col") for name in stored_columns(tmp_path / "t"))
 
 
-def test_a_shallow_clone_reads_the_files_of_its_source(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_shallow_clone_reads_the_files_of_its_source(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source, clone = tmp_path / "s r%c", tmp_path / "clone"
+    monkeypatch.setenv("DELTA_ALLOWED_ROOTS", str(source))
     spark.sql(
         f"""CREATE TABLE delta.`{source}` USING delta PARTITIONED BY (p)
         AS SELECT id, id % 2 AS p FROM range(9)"""

@@ -7,6 +7,7 @@ from lazydelta.storage.deadline import Deadline
 from lazydelta.storage.interface import (
     ObjectInfo,
     ObjectNotFoundError,
+    ObjectReplacedError,
     ObjectTooShortError,
     Storage,
     past_end,
@@ -14,6 +15,7 @@ from lazydelta.storage.interface import (
 from lazydelta.storage.local import is_quick
 from lazydelta.storage.opening import open_storage
 from lazydelta.storage.ranged_file import RangedFile
+from lazydelta.storage.url_credentials import split_credentials
 
 __all__ = [
     "Deadline",
@@ -21,6 +23,7 @@ __all__ = [
     "IoSnapshot",
     "ObjectInfo",
     "ObjectNotFoundError",
+    "ObjectReplacedError",
     "ObjectTooShortError",
     "RangedFile",
     "Storage",
@@ -28,5 +31,6 @@ __all__ = [
     "is_quick",
     "open_storage",
     "past_end",
+    "split_credentials",
     "workers",
 ]

@@ -6,6 +6,10 @@ from collections.abc import Mapping
 from hashlib import blake2b
 
 from lazydelta.settings import Settings
+from lazydelta.storage.providers import provider_serial
+
+# Variables that clients of stores look at, and what they read from.
+_PREFIXES = ("AZURE_", "AWS_", "AZURITE_", "IDENTITY_")
 
 
 def access_digest(settings: Settings, environment: Mapping[str, str]) -> bytes:
@@ -13,7 +17,14 @@ def access_digest(settings: Settings, environment: Mapping[str, str]) -> bytes:
 
     Clients of stores look for what they are not told in the environment (`AZURE_…`, `AWS_…`).
     """
-    told = sorted((name, str(value)) for name, value in settings.storage_options.items())
-    names = sorted(name for name in environment if name.upper().startswith(("AZURE_", "AWS_")))
+    told = [_told(settings.storage_options, settings.credential_provider)]
+    for url, place in sorted(settings.locations.items()):
+        told.append((url, _told(place.options, place.credential_provider)))
+    names = sorted(name for name in environment if name.upper().startswith(_PREFIXES))
     found = [(name, environment[name]) for name in names]
-    return blake2b(repr((told, found)).encode(errors="surrogateescape"), digest_size=16).digest()
+    text = repr((told, settings.allowed_roots, found))
+    return blake2b(text.encode(errors="surrogateescape"), digest_size=16).digest()
+
+
+def _told(options: Mapping[str, str], provider: object) -> tuple[object, ...]:
+    return sorted((name, str(value)) for name, value in options.items()), provider_serial(provider)

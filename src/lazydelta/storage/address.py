@@ -2,8 +2,9 @@
 
 Why: `abfss://`, `az://` and `https://` may all name the same table, and identity (cache keys, absolute paths
 in a log) must not depend on which one the user typed. Pure: nothing is opened, nothing is looked up.
-Contract: URLs are percent-decoded exactly once; plain local paths are not decoded. An address that carries a
-query or a password is refused without repeating it, so that no secret reaches an error message.
+Contract: URLs are percent-decoded exactly once; plain local paths are not decoded. A shared access signature
+in the query of an Azure URL is split off first (`without_signature`); an address that carries any other
+query, or a password, is refused without repeating it, so that no secret reaches an error message.
 """
 
 from __future__ import annotations
@@ -20,14 +21,23 @@ from lazydelta.storage.names import uri_path
 
 SCHEMES_TEXT = (
     "a local path, file://, abfss://container@account/path (or abfs://), az://container/path (or azure://), "
-    "https://account.blob.core.windows.net/container/path, s3://bucket/path (or s3a://)"
+    "https://account.blob.core.windows.net/container/path, s3://bucket/path (or s3a://), "
+    "https://bucket.s3.region.amazonaws.com/path"
 )
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):/")  # one letter alone would be a drive
 _AZURE_HOST = re.compile(
-    r"^(?P<account>[a-z0-9-]+)\.(?:blob|dfs)\."
-    r"(?P<suffix>core\.windows\.net|core\.chinacloudapi\.cn|core\.usgovcloudapi\.net|fabric\.microsoft\.com)$"
+    r"^(?P<account>[a-z0-9-]+(?:\.z[0-9]{1,2})?)\.(?:blob|dfs)\."  # some accounts have a zone in their host
+    r"(?P<suffix>core\.windows\.net|core\.chinacloudapi\.cn|core\.usgovcloudapi\.net|storage\.azure\.net"
+    r"|fabric\.microsoft\.com)$"
 )
+_NO_CONTAINER = re.compile(r"[/\\:@?#\x00-\x1f]")
 _ACCOUNT = re.compile(r"^[a-z0-9-]+$")
+_S3_HOST = re.compile(
+    r"^(?:(?P<bucket>[a-z0-9][a-z0-9.-]*)\.)?s3(?:[.-](?:dualstack\.)?(?P<region>[a-z]{2}(?:-[a-z]+)+-[0-9]+))?"
+    r"\.amazonaws\.com(?:\.cn)?$"
+)
+_SIGNATURE = re.compile(r"(?:^|&)sig=", re.IGNORECASE)
+_SIGNED_SCHEMES = ("https", "abfss", "abfs", "az", "azure")
 PUBLIC_AZURE = "core.windows.net"
 FABRIC = "fabric.microsoft.com"
 
@@ -40,6 +50,7 @@ class TableAddress(msgspec.Struct, frozen=True, kw_only=True):
     container: str = ""  # the bucket, on S3
     account: str | None = None  # Azure: unknown when the URL leaves it to the options
     azure_suffix: str = PUBLIC_AZURE
+    region: str | None = None  # S3: where the URL's host says it
 
     @property
     def root(self) -> str:
@@ -47,15 +58,28 @@ class TableAddress(msgspec.Struct, frozen=True, kw_only=True):
         if self.kind == "local":
             return f"file://{uri_path(self.path)}".rstrip("/")
         if self.kind == "s3":
-            return f"s3://{self.container}/{uri_path(self.path)}".rstrip("/")
+            return f"s3://{uri_path(self.container)}/{uri_path(self.path)}".rstrip("/")
         if self.account is None:
-            return f"az://{self.container}/{uri_path(self.path)}".rstrip("/")
+            return f"az://{uri_path(self.container)}/{uri_path(self.path)}".rstrip("/")
         host = f"{self.account}.dfs.{self.azure_suffix}"
-        return f"abfss://{self.container}@{host}/{uri_path(self.path)}".rstrip("/")
+        return f"abfss://{uri_path(self.container)}@{host}/{uri_path(self.path)}".rstrip("/")
+
+
+def without_signature(url: str) -> tuple[str, str | None]:
+    """The URL, and the shared access signature that stood in its query, if one did."""
+    found = _SCHEME.match(url)
+    if found is None or found.group(1).lower() not in _SIGNED_SCHEMES:
+        return url, None
+    bare, mark, query = url.partition("?")
+    if not mark or "#" in query or not _SIGNATURE.search(query) or _S3_HOST.match(_host(bare)):
+        return url, None
+    return bare, query
 
 
 def parse_address(url: str) -> TableAddress:
     """The address that `url` spells, or an `InvalidRequestError` that names the supported schemes."""
+    if not _is_text(url):
+        raise InvalidRequestError("the table's address is not UTF-8 text", "url", f"use {SCHEMES_TEXT}")
     found = _SCHEME.match(url)
     if found is None:
         return _local(url)
@@ -70,14 +94,35 @@ def parse_address(url: str) -> TableAddress:
     if scheme in ("az", "azure"):
         return TableAddress(kind="azure", container=_container(parts.netloc, parts), path=_path(parts.path))
     if scheme == "https":
-        return _azure_https(parts)
+        in_s3 = _S3_HOST.match(parts.netloc.lower())
+        return _azure_https(parts) if in_s3 is None else _s3_https(parts, in_s3)
     raise InvalidRequestError(
         f"{scheme}:// is not a scheme this reader opens", _shown(parts), f"use {SCHEMES_TEXT}"
     )
 
 
+def _is_text(url: str) -> bool:
+    try:
+        url.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _host(url: str) -> str:
+    try:
+        return urlsplit(url).netloc
+    except ValueError:
+        return ""  # refused where it is taken apart
+
+
 def _split(url: str) -> SplitResult:
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError as odd:  # it may repeat a secret
+        raise InvalidRequestError(
+            "the table's URL cannot be taken apart", "url", f"use {SCHEMES_TEXT}"
+        ) from odd
     if (
         parts.query
         or parts.fragment
@@ -86,7 +131,8 @@ def _split(url: str) -> SplitResult:
         raise InvalidRequestError(
             "the table's URL carries a query, a fragment or a user",
             _shown(parts),
-            "pass credentials as storage_options (sas_token, account_key, access_key_id, …); "
+            "pass credentials as storage_options (sas_token, account_key, access_key_id, …), or the whole "
+            "shared access signature (sv=…&sig=…) as the query of an Azure URL; "
             "write ? and # in a path as %3F and %23",
         )
     return parts
@@ -143,6 +189,15 @@ def _azure_https(parts: SplitResult) -> TableAddress:
     )
 
 
+def _s3_https(parts: SplitResult, host: re.Match[str]) -> TableAddress:
+    bucket, path = host["bucket"], parts.path
+    if bucket is None:  # path style: the bucket is the first part of the path
+        bucket, _, path = parts.path.lstrip("/").partition("/")
+    return TableAddress(
+        kind="s3", container=_container(bucket, parts), path=_path(path), region=host["region"]
+    )
+
+
 def _account(host: str, parts: SplitResult) -> tuple[str, str]:
     known = _AZURE_HOST.match(host.lower())
     if known is not None:
@@ -157,11 +212,12 @@ def _account(host: str, parts: SplitResult) -> tuple[str, str]:
 
 
 def _container(name: str, parts: SplitResult) -> str:
-    if not name or ":" in name:
+    found = unquote(name)
+    if not found or _NO_CONTAINER.search(found):
         raise InvalidRequestError(
             "the table's URL names no container or bucket", _shown(parts), f"use {SCHEMES_TEXT}"
         )
-    return unquote(name)
+    return found
 
 
 def _path(path: str) -> str:

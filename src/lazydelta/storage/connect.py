@@ -1,9 +1,10 @@
 """From an address and the user's options to an obstore client. The one place where credentials pass through.
 
 Contract: option names are obstore's, in any case, with or without the `azure_`/`aws_` prefix that delta-rs
-users write; an unknown one is an error that names it and never its value. obstore's own retries are off:
-`retry.py` retries, so that every attempt is counted. The client's `repr` and `config` are not touched:
-both panic in obstore 0.12 when a value came from the environment.
+users write; an unknown one is an error that names it and never its value. What the caller says wins over the
+environment (`azure_access.py`, `s3_access.py`). obstore's own retries are off: `retry.py` retries, so that
+every attempt is counted. The client's `repr` and `config` are not touched: both panic in obstore 0.12 when a
+value came from the environment.
 """
 
 from __future__ import annotations
@@ -12,89 +13,75 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 from obstore.exceptions import BaseError, UnknownConfigurationKeyError
 from obstore.store import AzureStore, S3Store
 
 from lazydelta.errors import InvalidRequestError
-from lazydelta.settings import Settings
-from lazydelta.storage.address import FABRIC, PUBLIC_AZURE, TableAddress
+from lazydelta.settings import Settings, process_environment
+from lazydelta.storage.address import TableAddress
+from lazydelta.storage.azure_access import CHAIN, azure_access, azure_account
+from lazydelta.storage.machine_identity import machine_identity
+from lazydelta.storage.option_names import CLIENT_NAMES, found_options
+from lazydelta.storage.providers import RenewingProvider, profile_provider, provider_of
+from lazydelta.storage.s3_access import s3_access
 
 Config = dict[str, Any]  # obstore's are TypedDicts, which cannot be built key by key
 CONNECT_TIMEOUT_SECONDS_MAX = 5.0
-_CLIENT_KEYS = frozenset(
-    {
-        "allow_http",
-        "allow_invalid_certificates",
-        "connect_timeout",
-        "default_content_type",
-        "http1_only",
-        "http2_only",
-        "http2_keep_alive_interval",
-        "http2_keep_alive_timeout",
-        "http2_keep_alive_while_idle",
-        "pool_idle_timeout",
-        "pool_max_idle_per_host",
-        "proxy_url",
-        "proxy_ca_certificate",
-        "proxy_excludes",
-        "randomize_addresses",
-        "read_timeout",
-        "root_certificate",
-        "timeout",
-        "user_agent",
-    }
-)
-# The address decides these; the same thing said twice would be an error in obstore.
-_ACCOUNT_KEYS = ("account_name", "azure_storage_account_name")
-_CONTAINER_KEYS = (
-    "container_name",
-    "azure_container_name",
-    "bucket",
-    "bucket_name",
-    "aws_bucket",
-    "aws_bucket_name",
-)
+
+
+class Client(msgspec.Struct, frozen=True, eq=False, kw_only=True):
+    """A client, and what it asks for credentials, where that is Python."""
+
+    store: AzureStore | S3Store
+    provider: RenewingProvider | None = None
+    host: str | None = None  # an endpoint of the user's own
+
+    def __repr__(self) -> str:
+        return f"Client({self.host or ''})"
 
 
 def connect(address: TableAddress, settings: Settings) -> AzureStore | S3Store:
-    """A client for the address's container, with the user's options."""
-    config, client = _split_options(settings)
+    """A client of obstore for the address's container, with the user's options."""
+    return connected(address, settings, process_environment()).store
+
+
+def connected(address: TableAddress, settings: Settings, environment: Mapping[str, str]) -> Client:
+    """The same with its provider."""
+    config, provider = _signing(address, settings, environment)
+    client = {name: config.pop(name) for name in CLIENT_NAMES & set(config)}
+    found = found_options(environment, kind=address.kind)
+    client = {name: found[name] for name in CLIENT_NAMES & set(found)} | client
     _set_timeouts(client, settings)
-    common: Config = {
-        "client_options": client,
-        "retry_config": {"max_retries": 0},
-    }
-    for key in _CONTAINER_KEYS:
-        config.pop(key, None)
+    arguments: Config = {"config": config, "client_options": client, "retry_config": {"max_retries": 0}}
+    if provider is not None:
+        arguments["credential_provider"] = provider
     try:
-        if address.kind == "s3":
-            config["bucket"] = address.container
-        else:
-            config.update(_azure_config(address, config))
-        return _client(address, {"config": config, **common})
+        store = _client(address, arguments)
     except UnknownConfigurationKeyError:
         unknown = _unknown_key(address, config)
     except (BaseError, ValueError, TypeError) as error:
         unknown = None
         reason = str(error).partition("\n")[0]
+    else:
+        host = config.get("endpoint") or config.get("aws_endpoint_url_s3")
+        return Client(store=store, provider=provider, host=host)
     where = f"storage_options for {address.root}"
     if unknown is not None:
         raise InvalidRequestError(
             f"storage option {unknown!r} is not known", where, f"use {_known_options(address)}"
         )
+    reason = _without_values(reason, [*config.values(), *client.values()])
     raise InvalidRequestError(
-        f"the storage options do not make a client: {_without_values(reason, settings.storage_options)}",
+        f"the storage options do not make a client: {reason}",
         where,
         f"check {_known_options(address)}",
     )
 
 
-def account_in(options: Mapping[str, str]) -> str | None:
+def account_in(options: Mapping[str, object]) -> str | None:
     """The Azure account that the options name, if they do."""
-    named = {key.lower(): value for key, value in options.items()}
-    if str(named.get("use_emulator", "")).lower() in ("true", "1"):
-        return "devstoreaccount1"
-    return next((named[key] for key in _ACCOUNT_KEYS if key in named), None)
+    return azure_account(options, {})
 
 
 def credential_options(kind: str) -> str:
@@ -110,21 +97,50 @@ def credential_options(kind: str) -> str:
     )
 
 
+def _signing(
+    address: TableAddress, settings: Settings, environment: Mapping[str, str]
+) -> tuple[Config, RenewingProvider | None]:
+    """obstore's options, and what it asks for credentials if they do not have them."""
+    sign = _azure_signing if address.kind == "azure" else _s3_signing
+    config, provider = sign(address, settings, environment)
+    if settings.credential_provider is None:
+        return config, provider
+    config.pop("credential_type", None)
+    config["skip_signature"] = "false"
+    return config, provider_of(settings.credential_provider, kind=address.kind)
+
+
+def _azure_signing(
+    address: TableAddress, settings: Settings, environment: Mapping[str, str]
+) -> tuple[Config, RenewingProvider | None]:
+    access = azure_access(address, settings.storage_options, environment)
+    is_asked = access.kind == CHAIN
+    return access.options, provider_of(machine_identity(), kind="azure") if is_asked else None
+
+
+def _s3_signing(
+    address: TableAddress, settings: Settings, environment: Mapping[str, str]
+) -> tuple[Config, RenewingProvider | None]:
+    access = s3_access(address, settings.storage_options, environment)
+    if access.keys is not None:
+        keys = access.keys
+        return access.options, provider_of(lambda: keys, kind="s3")
+    return access.options, None if access.profile is None else _profile(access.profile, settings)
+
+
+def _profile(name: str, settings: Settings) -> RenewingProvider | None:
+    found = profile_provider(name)
+    if found is None and any(option.lower().endswith("profile") for option in settings.storage_options):
+        raise InvalidRequestError(
+            "a profile of the AWS command line needs boto3, which is not installed",
+            "storage_options",
+            "install boto3, or give access_key_id and secret_access_key",
+        )
+    return found
+
+
 def _client(address: TableAddress, arguments: Config) -> AzureStore | S3Store:
     return S3Store(**arguments) if address.kind == "s3" else AzureStore(**arguments)
-
-
-def _split_options(settings: Settings) -> tuple[Config, Config]:
-    config: Config = {}
-    client: Config = {}
-    for given, value in settings.storage_options.items():
-        key = given.lower()
-        bare = key.removeprefix("azure_").removeprefix("aws_")
-        if bare in _CLIENT_KEYS:
-            client[bare] = value
-        else:
-            config[key] = value
-    return config, client
 
 
 def _set_timeouts(client: Config, settings: Settings) -> None:
@@ -134,20 +150,6 @@ def _set_timeouts(client: Config, settings: Settings) -> None:
     client.setdefault("timeout", timedelta(seconds=whole))
     client.setdefault("read_timeout", timedelta(seconds=stall))
     client.setdefault("connect_timeout", timedelta(seconds=min(stall, CONNECT_TIMEOUT_SECONDS_MAX)))
-
-
-def _azure_config(address: TableAddress, config: Config) -> Config:
-    found: Config = {"container_name": address.container}
-    if address.account is not None:
-        for key in _ACCOUNT_KEYS:
-            config.pop(key, None)
-        found["account_name"] = address.account
-    has_endpoint = any("endpoint" in key and "msi" not in key and "identity" not in key for key in config)
-    if not has_endpoint and address.azure_suffix == FABRIC:
-        found["use_fabric_endpoint"] = "true"
-    elif not has_endpoint and address.azure_suffix != PUBLIC_AZURE:
-        found["endpoint"] = f"https://{address.account}.blob.{address.azure_suffix}"
-    return found
 
 
 def _unknown_key(address: TableAddress, config: Config) -> str:
@@ -167,7 +169,7 @@ def _known_options(address: TableAddress) -> str:
     return f"obstore's names: {credential_options(address.kind)}; {endpoint}; allow_http"
 
 
-def _without_values(text: str, options: Mapping[str, str]) -> str:
-    for value in sorted((str(value) for value in options.values()), key=len, reverse=True):
+def _without_values(text: str, values: list[Any]) -> str:
+    for value in sorted((str(value) for value in values), key=len, reverse=True):
         text = text.replace(value, "…") if len(value) > 3 else text
     return text

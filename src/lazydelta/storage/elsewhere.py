@@ -1,18 +1,26 @@
 """Files that a log names outside the table's root: which storage has them, under which name.
 
 Why: shallow clones and some writers name data files and deletion vectors by absolute URIs.
-Contract: what lies in the same store is read with the same client, counters and deadline. A URI of another
-store is an `UnsupportedTableError`: credentials for it were never given.
+Contract: only what `places.py` allows is read; anything else is an `UnsupportedTableError` that says what to
+set. The same container is read with the same client; another one with a client of its own, for its own
+options or the table's. Counters and deadline are always the table's.
 Spec: PROTOCOL.md, "Add File and Remove File".
 """
 
 from __future__ import annotations
+
+import re
+
+import msgspec
 
 from lazydelta.errors import InvalidRequestError, UnsupportedTableError
 from lazydelta.storage.address import TableAddress, parse_address
 from lazydelta.storage.interface import Storage
 from lazydelta.storage.local import LocalStorage
 from lazydelta.storage.names import uri_path
+from lazydelta.storage.places import Place, Places, is_same_store
+
+_SIGNED = re.compile(r"\?.*\b(?:sig|x-amz-signature)=", re.IGNORECASE | re.DOTALL)
 
 
 def storage_of(storage: Storage, path: str) -> tuple[Storage, str]:
@@ -20,34 +28,95 @@ def storage_of(storage: Storage, path: str) -> tuple[Storage, str]:
     if "://" not in path:
         return storage, path
     folder, _, name = path.rpartition("/")
-    address = _address(folder, path)
-    if address.kind == "local" and isinstance(storage, LocalStorage):
-        same = storage.counters, storage._deadline  # of the room: no one else needs it
-        return LocalStorage(address.path.rstrip("/"), address.root, *same), name
-    if address.kind != "local" and not isinstance(storage, LocalStorage):
-        from lazydelta.storage.remote import RemoteStorage  # obstore is slow to load
-
-        if isinstance(storage, RemoteStorage) and _store(address) == _store(parse_address(storage.root)):
-            return storage.at(address.path, address.root), name
-    raise UnsupportedTableError(
-        "the table names a file in another store than its own",
-        path,
-        "copy the file into the table, or clone the table with its data",
-    )
+    places: Places | None = getattr(storage, "places", None)
+    if places is None:
+        raise _refused(path, "the table names a file outside its root", "open the table by its URL")
+    address = _address(folder, path, places.table)
+    _check_parts(f"{address.path}/{name}", path)
+    place = places.place_of(address)
+    if place is None:
+        raise _not_allowed(path, address, places)
+    if isinstance(storage, LocalStorage) and address.kind == "local":
+        return storage.at(address.path.rstrip("/"), address.root), name
+    return _in_a_store(storage, address, place, places, path), name
 
 
-def _address(folder: str, path: str) -> TableAddress:
+def _in_a_store(storage: Storage, address: TableAddress, place: Place, places: Places, path: str) -> Storage:
+    if address.kind == "local":
+        raise _refused(
+            path, "the table in a store names a file of this machine", "copy the file into the table"
+        )
+    from lazydelta.storage.opening import remote_storage  # obstore is slow to load
+    from lazydelta.storage.remote import RemoteStorage
+
+    has_own = place.settings is not None
+    if isinstance(storage, RemoteStorage) and is_same_store(address, places.table) and not has_own:
+        return storage.at(address.path, address.root)
+    settings = place.settings
+    if settings is None:
+        settings = places.settings
+        _check_shareable(address, places, path)
+    return remote_storage(address, settings, storage)
+
+
+def _check_shareable(address: TableAddress, places: Places, path: str) -> None:
+    """Options that are for one account must not serve another: they would name the wrong one."""
+    names = {name.lower() for name in places.settings.storage_options}
+    is_bound = any("endpoint" in name or "emulator" in name or "connection_string" in name for name in names)
+    is_other = (address.kind, address.account) != (places.table.kind, places.table.account)
+    if is_other and (is_bound or address.kind != places.table.kind):
+        raise _refused(
+            path,
+            "the table names a file in another account, and the storage options are for the table's own",
+            f'give options for the other one: storage_options={{"{_root(address)}": {{…}}}}',
+        )
+
+
+def _address(folder: str, path: str, table: TableAddress) -> TableAddress:
     scheme, _, rest = folder.partition("://")
     authority, slash, inside = rest.partition("/")
     try:
-        return parse_address(f"{scheme}://{authority}{slash}{uri_path(inside)}")
+        address = parse_address(f"{scheme}://{authority}{slash}{uri_path(inside)}")
     except InvalidRequestError as unknown:
-        raise UnsupportedTableError(
-            f"the table names a file in a store that this reader does not open: {unknown.what}",
+        raise _refused(
             path,
+            f"the table names a file in a store that this reader does not open: {unknown.what}",
             "copy the file into the table, or clone the table with its data",
         ) from unknown
+    if address.kind == "azure" and address.account is None:
+        return msgspec.structs.replace(address, account=table.account)
+    return address
 
 
-def _store(address: TableAddress) -> tuple[str, str, str | None, str]:
-    return address.kind, address.container, address.account, address.azure_suffix
+def _check_parts(inside: str, path: str) -> None:
+    parts = inside.removeprefix("/").split("/")
+    if "\0" in inside or any(part in ("", ".", "..") for part in parts):
+        raise _refused(
+            path,
+            "the table names a file by a path that leads elsewhere ('.', '..' or an empty part)",
+            "check who wrote the log",
+        )
+
+
+def _not_allowed(path: str, address: TableAddress, places: Places) -> UnsupportedTableError:
+    root = _root(address)
+    setting = f'the storage option delta.allowed_roots="{root}"'
+    if is_same_store(address, places.table):
+        what = "the table names a file outside its root"
+        fix = f"if that file may be read, set {setting} (a root above it will do)"
+    else:
+        what = "the table names a file in another store than its own"
+        fix = (
+            f"if that file may be read, set {setting}, or give that store options of its own: "
+            f'storage_options={{"{root}": {{…}}}}'
+        )
+    return _refused(path, what, fix)
+
+
+def _root(address: TableAddress) -> str:
+    return address.path if address.kind == "local" else address.root
+
+
+def _refused(path: str, what: str, fix: str) -> UnsupportedTableError:
+    shown = _SIGNED.split(path)[0] if _SIGNED.search(path) else path
+    return UnsupportedTableError(what, shown, fix)

@@ -20,8 +20,11 @@ from obstore.exceptions import (
 
 from lazydelta.errors import AccessDeniedError, LazyDeltaError, StorageError
 from lazydelta.storage.connect import credential_options
+from lazydelta.storage.denials import DENIAL_CODES, refusal, token_denial
 from lazydelta.storage.interface import ObjectNotFoundError, past_end
+from lazydelta.storage.object_versions import replaced
 from lazydelta.storage.retry import TransientError
+from lazydelta.storage.throttling import THROTTLED
 
 FAILURES = (BaseError, OSError, ValueError)
 _STATUS = re.compile(r"non-2xx status code: (\d{3})")
@@ -30,42 +33,37 @@ _KIND = re.compile(r"\bkind: ([A-Z][A-Za-z]+)")
 _CONNECTION_WORDS = {"Connect": "no connection", "Timeout": "timed out"}
 _TRANSIENT_STATUSES = frozenset({408, 425, 429})
 _HTTP_MARKS = ("HttpError", "reqwest::Error", "hyper", "HTTP error", "body from connection")
-# Where obstore looks for credentials of its own accord, when the options give none.
-_CREDENTIAL_MARKS = ("169.254.169.254", "169.254.170.2", "token request", "TokenRequest")
+_EMPTY_RANGE = 'header: "bytes 0--1/0"'  # how Azurite answers for an empty object
+# A page of a listing that ends early is no XML any more.
+_CUT_PAGE_MARKS = ("InvalidListResponse", "invalid list response")
 
 
-def judge(error: Exception, *, kind: str, where: str) -> TransientError | LazyDeltaError:
-    """The lazydelta error for what obstore raised while asking a store of that kind for `where`."""
+def judge(
+    error: Exception, *, kind: str, where: str, request: str = "get"
+) -> TransientError | LazyDeltaError:
+    """The lazydelta error for what obstore raised at a request for `where` to a store of that kind."""
     text = str(error)
     status = _status(text)
     if isinstance(error, FileNotFoundError) or status == 404:
         return _not_found(text, where)
-    final = _denial(error, text, kind=kind, where=where) or _refusal(error, text, where)
+    final = _denial(error, text, kind=kind, where=where, request=request) or _refusal(error, text, where)
     if final is not None:
         return final
     if _is_transient(status, text):
-        return TransientError(f"the store failed ({_short(text)})", where)
+        return TransientError(f"the store failed ({_short(text)})", where, is_throttled=status in THROTTLED)
     return StorageError(
         f"the store refused the request ({_short(text)})", where, "check the URL and the storage options"
     )
 
 
-def replaced(where: str) -> StorageError:
-    """The object changed between two reads that belong together."""
-    return StorageError(
-        "the object was replaced while it was being read",
-        where,
-        "read again; objects of a Delta log must never change, so check who writes there",
-    )
-
-
-def _denial(error: Exception, text: str, *, kind: str, where: str) -> AccessDeniedError | None:
-    fix = f"set storage_options {credential_options(kind)}; check that they may read this path"
-    if any(mark in text for mark in _CREDENTIAL_MARKS):
-        return AccessDeniedError("no credentials were given, and none were found", where, fix)
-    if isinstance(error, (PermissionDeniedError, UnauthenticatedError)) or _status(text) in (401, 403):
-        return AccessDeniedError(f"the store refused the credentials ({_short(text)})", where, fix)
-    return None
+def _denial(error: Exception, text: str, *, kind: str, where: str, request: str) -> AccessDeniedError | None:
+    options, found = f"storage_options {credential_options(kind)}", _CODE.search(text)
+    denial, code = token_denial(text, options), None if found is None else found[1]
+    is_refused = isinstance(error, (PermissionDeniedError, UnauthenticatedError))
+    if denial is None and (is_refused or _status(text) in (401, 403) or code in DENIAL_CODES):
+        short = _short(text)
+        denial = refusal(code, text, kind=kind, request=request, short=short, options=options)
+    return None if denial is None else AccessDeniedError(denial.what, where, denial.fix)
 
 
 def _refusal(error: Exception, text: str, where: str) -> StorageError | None:
@@ -74,7 +72,7 @@ def _refusal(error: Exception, text: str, where: str) -> StorageError | None:
         return replaced(where)
     if isinstance(error, (InvalidPathError, ValueError)):
         return StorageError("the store cannot hold an object of that name", where, "check who wrote the log")
-    if _status(text) == 416 or "InvalidRangeRequest" in text:
+    if _status(text) == 416 or "InvalidRangeRequest" in text or _EMPTY_RANGE in text:
         return past_end(where)
     if "BadScheme" in text:
         return StorageError(
@@ -91,7 +89,7 @@ def _status(text: str) -> int | None:
 def _is_transient(status: int | None, text: str) -> bool:
     if status is not None:
         return status >= 500 or status in _TRANSIENT_STATUSES
-    return any(mark in text for mark in _HTTP_MARKS)
+    return any(mark in text for mark in (*_HTTP_MARKS, *_CUT_PAGE_MARKS))
 
 
 def _short(text: str) -> str:
@@ -100,6 +98,8 @@ def _short(text: str) -> str:
     words = [] if status is None else [f"HTTP {status}"]
     if code is not None:
         words.append(code.group(1))
+    if not words and any(mark in text for mark in _CUT_PAGE_MARKS):
+        words.append("a page of the listing is not whole")
     if not words:
         kind = _KIND.search(text)
         words.append(_CONNECTION_WORDS.get(kind.group(1) if kind else "", "the connection broke off"))

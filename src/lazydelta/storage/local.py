@@ -22,6 +22,8 @@ from lazydelta.storage.counters import IoCounters, IoTicket
 from lazydelta.storage.deadline import NEVER, Deadline
 from lazydelta.storage.interface import ObjectInfo, ObjectNotFoundError, Storage, past_end
 from lazydelta.storage.names import checked_name, uri_of
+from lazydelta.storage.object_versions import ObjectVersions
+from lazydelta.storage.places import Places
 from lazydelta.storage.ranges import coalesce, cut
 
 _QUICK_SECONDS = 0.0005  # a file out of the system's memory takes a tenth of it
@@ -32,6 +34,8 @@ _ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 class LocalStorage:
     """`Storage` over a folder."""
 
+    places: Places | None = None  # what may be read outside the folder
+
     def __init__(
         self,
         folder: str,
@@ -39,6 +43,8 @@ class LocalStorage:
         counters: IoCounters | None = None,
         deadline: Deadline = NEVER,
         read_seconds: deque[float] | None = None,
+        *,
+        versions: ObjectVersions | None = None,
     ) -> None:
         self._folder = folder
         self._root = root
@@ -46,6 +52,7 @@ class LocalStorage:
         self._deadline = deadline
         # Of the latest reads; scoped copies share it.
         self._read_seconds = deque(maxlen=_READS_WATCHED) if read_seconds is None else read_seconds
+        self._versions = versions or ObjectVersions()
 
     def __repr__(self) -> str:
         return f"LocalStorage({self._root!r})"
@@ -62,8 +69,21 @@ class LocalStorage:
 
     def scoped(self, deadline: Deadline | None = None) -> LocalStorage:
         """The same folder with counters of its own; the earlier deadline holds."""
+        # Without a deadline it is not a scan's: what it reads holds for the scans after it.
+        versions = self._versions if deadline is None else ObjectVersions(self._versions)
         earlier = self._deadline if deadline is None else self._deadline.earlier(deadline)
-        return LocalStorage(self._folder, self._root, IoCounters(self._counters), earlier, self._read_seconds)
+        counters = IoCounters(self._counters)
+        same = LocalStorage(
+            self._folder, self._root, counters, earlier, self._read_seconds, versions=versions
+        )
+        same.places = self.places
+        return same
+
+    def at(self, folder: str, root: str) -> LocalStorage:
+        """Another folder, with the same counters and deadline."""
+        return LocalStorage(
+            folder, root, self._counters, self._deadline, self._read_seconds, versions=self._versions
+        )
 
     @property
     def is_quick(self) -> bool:
@@ -119,6 +139,7 @@ class LocalStorage:
             if spans:
                 with Path(self._path(name)).open("rb", buffering=0) as file:
                     bodies = [_read_at(file.fileno(), span.start, span.end - span.start) for span in spans]
+                    self._check_version(name, file.fileno())
         except OSError as error:
             raise _failure(error, uri_of(self._root, name)) from error
         finally:
@@ -140,8 +161,10 @@ class LocalStorage:
         finally:
             self._counters.finish(ticket)
         try:
+            self._check_version(name, descriptor)
             while chunk := self._next_chunk(descriptor, chunk_bytes, where):
                 yield chunk
+            self._check_version(name, descriptor)
         finally:
             os.close(descriptor)
 
@@ -156,11 +179,13 @@ class LocalStorage:
             raise _failure(error, uri_of(self._root, name)) from error
         finally:
             self._counters.finish(ticket, bytes_written=len(body) if written else 0)
+            self._versions.forget(self._path(name))
         return written
 
     def delete(self, name: str) -> bool:
         """Unlink the file."""
         ticket = self._begin("delete", name)
+        self._versions.forget(self._path(name))
         try:
             Path(self._path(name)).unlink()
         except _ABSENT:
@@ -177,6 +202,12 @@ class LocalStorage:
 
     def _path(self, name: str) -> str:
         return f"{self._folder}/{checked_name(name, self._root)}"
+
+    def _check_version(self, name: str, descriptor: int) -> None:
+        """The file is the one that was read before, and was not written over. Links to it do not count."""
+        status = os.fstat(descriptor)
+        version = f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}"
+        self._versions.check(self._path(name), version, uri_of(self._root, name))
 
     def _next_chunk(self, descriptor: int, chunk_bytes: int, where: str) -> bytes:
         self._deadline.check(where)

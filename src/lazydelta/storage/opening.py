@@ -8,33 +8,54 @@ from lazydelta.settings import Settings, process_environment
 from lazydelta.storage.address import FABRIC, TableAddress, parse_address
 from lazydelta.storage.interface import Storage
 from lazydelta.storage.local import LocalStorage
+from lazydelta.storage.places import Places, places_of
+from lazydelta.storage.url_credentials import split_credentials
 
 
 def open_storage(url: str, settings: Settings) -> Storage:
     """The store that holds the table at `url`. Nothing is read yet, so the table need not exist."""
+    url, settings = split_credentials(url, settings)
     address = parse_address(url)
     if address.kind == "local":
-        return LocalStorage(address.path, address.root)
-    return _open_remote(address, settings)
+        storage = LocalStorage(address.path, address.root)
+        storage.places = places_of(address, settings)
+        return storage
+    address = _with_account(address, settings)
+    return remote_storage(address, settings, None, places_of(address, settings))
 
 
-def _open_remote(address: TableAddress, settings: Settings) -> Storage:
+def remote_storage(
+    address: TableAddress, settings: Settings, beside: Storage | None, places: Places | None = None
+) -> Storage:
+    """The store of the address; `beside`, a storage whose counters and deadline it shares."""
     # Imported here: obstore takes 35 ms to load, which a local table does not need.
-    from lazydelta.storage.connect import account_in
     from lazydelta.storage.remote import RemoteStorage
     from lazydelta.storage.remote_link import RemoteLink
     from lazydelta.storage.retry import RetryPolicy
     from lazydelta.storage.shared_clients import shared_client
 
-    if address.kind == "azure" and address.account is None:
-        address = msgspec.structs.replace(address, account=account_in(settings.storage_options))
+    client = shared_client(address, settings, process_environment())
     link = RemoteLink(
-        store=shared_client(address, settings, process_environment()),
+        store=client.store,
         kind=address.kind,
         root=address.root,
         prefix=address.path,
         policy=RetryPolicy.of(settings),
         # OneLake answers a listing with `startFrom` with nothing at all, so it is filtered here.
         lists_from_offset=address.azure_suffix != FABRIC,
+        host=client.host,
+        provider=client.provider,
+        places=places,
     )
-    return RemoteStorage(link)
+    if beside is None:
+        return RemoteStorage(link)
+    return RemoteStorage(link, beside.counters, beside._deadline)  # type: ignore[attr-defined]  # of the room
+
+
+def _with_account(address: TableAddress, settings: Settings) -> TableAddress:
+    if address.kind != "azure" or address.account is not None:
+        return address
+    from lazydelta.storage.azure_access import azure_account
+
+    account = azure_account(settings.storage_options, process_environment())
+    return msgspec.structs.replace(address, account=account)

@@ -1,18 +1,24 @@
-"""What scoped copies of one opened table share: the client, the gate, the policy."""
+"""What scoped copies of one opened table share: the client, the host's gate, the policy."""
 
 from __future__ import annotations
 
-import threading
+from collections.abc import Callable
 from copy import copy
+from typing import TypeVar
 
 from obstore.store import AzureStore, S3Store
 
-from lazydelta import limits
+from lazydelta.errors import AccessDeniedError
+from lazydelta.storage.hosts import host_in, host_named
+from lazydelta.storage.places import Places
+from lazydelta.storage.providers import RenewingProvider
 from lazydelta.storage.retry import RetryPolicy
+
+T = TypeVar("T")
 
 
 class RemoteLink:
-    """One client, one place in its container, and at most `limits.CONNECTIONS_MAX` requests at once."""
+    """One client, one place in its container, and the host that all tables there share."""
 
     def __init__(
         self,
@@ -23,6 +29,9 @@ class RemoteLink:
         prefix: str,
         policy: RetryPolicy,
         lists_from_offset: bool = True,
+        host: str | None = None,
+        provider: RenewingProvider | None = None,
+        places: Places | None = None,
     ) -> None:
         self.store = store
         self.kind = kind
@@ -30,13 +39,28 @@ class RemoteLink:
         self.prefix = prefix
         self.policy = policy
         self.lists_from_offset = lists_from_offset
-        self.gate = threading.BoundedSemaphore(limits.CONNECTIONS_MAX)
+        self.provider = provider  # of credentials that may have to be renewed
+        self.places = places  # what may be read outside the table's root
+        self.host = host_named(host or host_in({}, root))
 
     def at(self, prefix: str, root: str) -> RemoteLink:
-        """Another place in the same container; the gate is shared."""
+        """Another place in the same container; the host is the same."""
         other = copy(self)
         other.prefix, other.root = prefix, root
         return other
+
+    def with_renewal(self, attempt: Callable[[], T]) -> T:
+        """The attempt's answer; where credentials were refused that can be renewed, of a second attempt."""
+        provider = self.provider
+        if provider is None:
+            return attempt()
+        seen = provider.renewals
+        try:
+            return attempt()
+        except AccessDeniedError:
+            if not provider.renew(seen):
+                raise
+        return attempt()
 
     def key(self, name: str) -> str:
         """The object's key in the container."""

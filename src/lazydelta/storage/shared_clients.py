@@ -14,33 +14,30 @@ import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping
 
-from obstore.store import AzureStore, S3Store
-
 from lazydelta.settings import Settings
 from lazydelta.storage.access import access_digest
 from lazydelta.storage.address import TableAddress
-from lazydelta.storage.connect import connect
+from lazydelta.storage.connect import Client, connected
 
 _CLIENTS_MAX = 16
-_clients: OrderedDict[Hashable, AzureStore | S3Store] = OrderedDict()
+_clients: OrderedDict[Hashable, Client] = OrderedDict()
 _lock = threading.Lock()
 
 
-def shared_client(
-    address: TableAddress, settings: Settings, environment: Mapping[str, str]
-) -> AzureStore | S3Store:
+def shared_client(address: TableAddress, settings: Settings, environment: Mapping[str, str]) -> Client:
     """A client for the address's container, new or known."""
     key = (
         address.kind,
         address.account,
         address.container,
         address.azure_suffix,
+        address.region,
         access_digest(settings, environment),
         settings.request_timeout_seconds,
         settings.request_attempts_max,
     )
     with _lock:
-        client = _clients.pop(key, None) or connect(address, settings)
+        client = _clients.pop(key, None) or connected(address, settings, environment)
         _clients[key] = client
         while len(_clients) > _CLIENTS_MAX:
             _clients.popitem(last=False)

@@ -36,7 +36,7 @@ ROWS = [0, 3, 4, 5, 70_000, 131_072]
 
 
 def storage_at(folder: Path) -> Storage:
-    return open_storage(str(folder), Settings())
+    return open_storage(str(folder), Settings(allowed_roots="*"))
 
 
 def file_with(descriptor: dict[str, Any] | None, **changes: Any) -> DataFile:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lazydelta as ld
-from lazydelta.errors import CorruptDataError
+from lazydelta.errors import CorruptDataError, UnsupportedTableError
 from tests.support.actions import add, remove, stats
 from tests.support.checkpoint_writer import KINDS
 from tests.support.deletion_vector_writer import always, inline_vector, stored_vectors
@@ -60,8 +60,18 @@ def test_the_rows_of_a_vector_of_every_kind_do_not_come_out(tmp_path: Path, kind
     folder = tmp_path / "t"
     file = data_file(folder, "a.parquet")
     builder(folder).commit(adds=[file | {"deletionVector": vector_of(folder, kind, GONE)}])
-    assert ids_of(folder) == LEFT
-    assert ids_of(folder, "id >= 99 and id <= 103") == [102, 103]
+    options = {"delta.allowed_roots": str(tmp_path / "clone source")}
+    assert ids_of(folder, storage_options=options) == LEFT
+    assert ids_of(folder, "id >= 99 and id <= 103", storage_options=options) == [102, 103]
+
+
+def test_a_vector_outside_the_table_is_refused_unless_its_root_is_allowed(tmp_path: Path) -> None:
+    folder = tmp_path / "t"
+    file = data_file(folder, "a.parquet")
+    builder(folder).commit(adds=[file | {"deletionVector": vector_of(folder, "outside", GONE)}])
+    with pytest.raises(UnsupportedTableError, match="outside its root") as told:
+        ids_of(folder)
+    assert str(tmp_path / "clone source") in told.value.fix
 
 
 @pytest.mark.parametrize("form", [{}, {"as_runs": always}, {"as_runs": lambda at: at == 0}])

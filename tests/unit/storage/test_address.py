@@ -9,7 +9,7 @@ import pytest
 from lazydelta.errors import InvalidRequestError
 from lazydelta.settings import Settings
 from lazydelta.storage import open_storage
-from lazydelta.storage.address import parse_address
+from lazydelta.storage.address import parse_address, without_signature
 
 AZURE_ROOT = "abfss://lake@acct.dfs.core.windows.net/a/b%20c"
 
@@ -55,6 +55,62 @@ def test_other_azure_clouds_keep_their_host() -> None:
     assert parse_address("https://acct.blob.core.usgovcloudapi.net/lake/t").root == (
         "abfss://lake@acct.dfs.core.usgovcloudapi.net/t"
     )
+    assert parse_address("https://acct.z28.blob.storage.azure.net/lake/t").root == (
+        "abfss://lake@acct.z28.dfs.storage.azure.net/t"
+    )
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "abfss://work@onelake.dfs.fabric.microsoft.com/house.Lakehouse/Tables/t",
+        "https://onelake.dfs.fabric.microsoft.com/work/house.Lakehouse/Tables/t",
+        "https://onelake.blob.fabric.microsoft.com/work/house.Lakehouse/Tables/t/",
+    ],
+)
+def test_a_table_of_onelake_has_one_root(url: str) -> None:
+    address = parse_address(url)
+    assert (address.container, address.account) == ("work", "onelake")
+    assert address.root == "abfss://work@onelake.dfs.fabric.microsoft.com/house.Lakehouse/Tables/t"
+
+
+@pytest.mark.parametrize(
+    ("url", "region"),
+    [
+        ("https://bucket.s3.eu-west-1.amazonaws.com/a/b%20c", "eu-west-1"),
+        ("https://bucket.s3.dualstack.eu-west-1.amazonaws.com/a/b%20c", "eu-west-1"),
+        ("https://s3.eu-west-1.amazonaws.com/bucket/a/b%20c/", "eu-west-1"),
+        ("https://bucket.s3.cn-north-1.amazonaws.com.cn/a/b%20c", "cn-north-1"),
+        ("https://bucket.s3.amazonaws.com/a/b%20c", None),
+        ("s3://bucket/a/b%20c", None),
+    ],
+)
+def test_https_addresses_of_s3_name_the_bucket_and_the_region(url: str, region: str | None) -> None:
+    address = parse_address(url)
+    assert (address.root, address.region) == ("s3://bucket/a/b%20c", region)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://acct.blob.core.windows.net/lake/t",
+        "abfss://lake@acct.dfs.core.windows.net/t",
+        "abfs://lake@acct/t",
+        "az://lake/t",
+        "https://onelake.dfs.fabric.microsoft.com/work/x.Lakehouse/Tables/t",
+    ],
+)
+def test_a_signature_in_the_query_is_split_off(url: str) -> None:
+    query = "sv=2021-08-06&sp=rl&sig=HUSH%2FHUSH%3D"
+    assert without_signature(f"{url}?{query}") == (url, query)
+    assert without_signature(url) == (url, None)
+
+
+@pytest.mark.parametrize(
+    "url", ["/a/t?sig=1", "file:///a/t?sig=1", "s3://b/t?sig=1", "https://acct.blob.core.windows.net/l/t?x=1"]
+)
+def test_a_query_that_is_no_signature_stays(url: str) -> None:
+    assert without_signature(url) == (url, None)
 
 
 def test_a_local_path_is_absolute_and_taken_literally(
@@ -97,6 +153,9 @@ def test_an_incomplete_address_is_refused(url: str) -> None:
     "url",
     [
         "https://acct.blob.core.windows.net/lake/t?sv=1&sig=HUSHHUSH",
+        "https://acct.blob.core.windows.net/lake/t?token=HUSHHUSH",
+        "https://bucket.s3.eu-west-1.amazonaws.com/t?X-Amz-Signature=HUSHHUSH",
+        "s3://bucket/t?sig=HUSHHUSH",
         "s3://key:HUSHHUSH@bucket/t",
         "abfss://lake@acct/t#HUSHHUSH",
         "gs://key:HUSHHUSH@bucket/t",

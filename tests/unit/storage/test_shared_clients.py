@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from lazydelta.settings import Settings
-from lazydelta.storage import open_storage
+from lazydelta.settings import LocationOptions, Settings
+from lazydelta.storage import access_digest, open_storage
 from lazydelta.storage import shared_clients as clients
 from lazydelta.storage.address import parse_address
 
@@ -70,3 +70,39 @@ def test_what_is_held_does_not_tell_the_secret() -> None:
     shown = repr(list(clients._clients))
     assert "aHVzaA" not in shown
     assert "HUSH" not in shown
+
+
+def test_two_signatures_in_two_urls_share_nothing() -> None:
+    one = client_of("abfss://lake@acct/one?sv=1&sig=x", Settings())
+    assert client_of("abfss://lake@acct/two?sv=1&sig=x", Settings()) is one
+    assert client_of("abfss://lake@acct/one?sv=1&sig=y", Settings()) is not one
+    assert (
+        client_of("abfss://lake@acct/one", Settings(storage_options={"sas_token": "sv=1&sig=y"})) is not one
+    )
+
+
+def test_tables_of_one_provider_share_a_client_and_others_do_not() -> None:
+    def provider() -> str:
+        return "token"
+
+    mine = Settings(credential_provider=provider)
+    assert client_of("abfss://lake@acct/one", mine) is client_of("abfss://lake@acct/two", mine)
+    other = Settings(credential_provider=lambda: "token")
+    assert client_of("abfss://lake@acct/one", mine) is not client_of("abfss://lake@acct/one", other)
+
+
+def test_who_reads_is_told_apart_by_everything_that_decides_it() -> None:
+    settings = [
+        Settings(),
+        Settings(storage_options={"sas_token": "a"}),
+        Settings(storage_options={"sas_token": "b"}),
+        Settings(credential_provider=print),
+        Settings(allowed_roots="/x"),
+        Settings(locations={"s3://b": LocationOptions(options={"region": "a"})}),
+        Settings(locations={"s3://b": LocationOptions(options={"region": "b"})}),
+        Settings(locations={"s3://b": LocationOptions(credential_provider=print)}),
+    ]
+    digests = [access_digest(each, {}) for each in settings]
+    digests += [access_digest(Settings(), {name: "x"}) for name in ("AWS_PROFILE", "AZURE_CLIENT_ID")]
+    assert len(set(digests)) == len(digests)
+    assert access_digest(settings[-1], {}) == digests[7]

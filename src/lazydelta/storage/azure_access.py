@@ -1,0 +1,162 @@
+"""How to sign in to Azure: the caller's options, then the environment, then what the machine itself has.
+
+Why: obstore looks at the environment by itself and ranks ways of signing in by their kind, so a key in the
+environment would win over a signature that the caller gave. Here the kind is chosen first, then told to it.
+Contract: pure. A way of signing in that the options name wins over every one in the environment; where
+several stand in the same place, obstore's order holds: token, account key, workload identity, client secret,
+signature, Azure CLI, managed identity. Nothing named at all is `CHAIN`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from lazydelta.errors import InvalidRequestError
+from lazydelta.storage.address import FABRIC, PUBLIC_AZURE, TableAddress
+from lazydelta.storage.connection_string import connection_options
+from lazydelta.storage.option_names import SIGNATURE, check_addresses, found_options, is_true, told_options
+
+CHAIN = "chain"  # nothing is named: managed identity, then the Azure CLI
+ANONYMOUS = "anonymous"
+EMULATOR_ACCOUNT = "devstoreaccount1"
+# Azurite's published development key; it opens nothing else.
+_EMULATOR_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+_EMULATOR_URL = "http://127.0.0.1:10000"
+_EMULATOR_VARIABLE = "AZURITE_BLOB_STORAGE_URL"
+# Option -> kind, in obstore's order.
+_KINDS = {
+    "token": "bearer_token",
+    "account_key": "access_key",
+    "federated_token_file": "workload_identity",
+    "client_secret": "client_secret",
+    SIGNATURE: "sas_token",
+}
+_IDENTITIES = ("client_id", "object_id", "msi_resource_id")
+_FABRIC_SESSION = (
+    "fabric_token_service_url",
+    "fabric_workload_host",
+    "fabric_session_token",
+    "fabric_cluster_identifier",
+)
+
+
+class AzureAccess(msgspec.Struct, frozen=True, kw_only=True):
+    """obstore's options for one container, and the kind of signing in. Holds secrets: never shown."""
+
+    kind: str
+    options: dict[str, str]
+
+    def __repr__(self) -> str:
+        return f"AzureAccess({self.kind})"
+
+
+def azure_access(
+    address: TableAddress, options: Mapping[str, object], environment: Mapping[str, str]
+) -> AzureAccess:
+    """What to give to obstore for this container."""
+    told = _expanded(told_options(options, kind="azure"))
+    found = _expanded(found_options(environment, kind="azure"))
+    told, found = _emulated(told, found, environment)
+    kind = azure_kind(told, found)
+    merged = {**found, **told}
+    check_addresses(merged, f"storage_options or environment for {address.root}")
+    account = address.account or merged.get("account_name")
+    named = told.get("account_name", account)
+    if address.account is not None and "connection_string" in told and named != address.account:
+        raise InvalidRequestError(
+            f"the connection string is for the account {named!r}",
+            f"storage_options for {address.root}",
+            "take the connection string of the account in the URL, or write az://container/path",
+        )
+    if account is not None:
+        merged["account_name"] = account
+        merged |= _endpoint(address, account, merged)
+    merged["container_name"] = address.container
+    merged["use_emulator"] = "false"  # said as an endpoint and a key
+    merged["skip_signature"] = "true" if kind == ANONYMOUS else "false"
+    merged.pop("connection_string", None)
+    merged.pop("credential_type", None)
+    if kind not in (CHAIN, ANONYMOUS):
+        merged["credential_type"] = kind
+    return AzureAccess(kind=kind, options=merged)
+
+
+def azure_account(options: Mapping[str, object], environment: Mapping[str, str]) -> str | None:
+    """The account that the options name, or else the environment."""
+    for place in (told_options(options, kind="azure"), found_options(environment, kind="azure")):
+        expanded = _expanded(place)
+        if "account_name" in expanded:
+            return expanded["account_name"]
+        if is_true(expanded.get("use_emulator")):
+            return EMULATOR_ACCOUNT
+    return None
+
+
+def azure_kind(told: Mapping[str, str], found: Mapping[str, str]) -> str:
+    """Which way of signing in the options ask for, or else the environment."""
+    asked = _named_kind(told)
+    if asked is not None:
+        return asked
+    if any(name in told for name in _IDENTITIES):  # an identity without a secret of its own
+        if "federated_token_file" in found and "client_id" in told:
+            return "workload_identity"
+        return "client_secret" if "client_secret" in found and "client_id" in told else "managed_identity"
+    if all(name in told or name in found for name in _FABRIC_SESSION):
+        return "auto"  # a notebook of Fabric; obstore takes its session only where it chooses
+    return _named_kind(found) or CHAIN
+
+
+def _named_kind(options: Mapping[str, str]) -> str | None:
+    """The kind that these options name by themselves."""
+    asked = options.get("credential_type", "auto").lower()
+    if asked != "auto":
+        return asked
+    if is_true(options.get("skip_signature")):
+        return ANONYMOUS
+    for name, kind in _KINDS.items():
+        if name in options:
+            return kind
+    if is_true(options.get("use_azure_cli")):
+        return "azure_cli"
+    return "managed_identity" if "msi_endpoint" in options else None
+
+
+def _expanded(options: dict[str, str]) -> dict[str, str]:
+    """With what a connection string stands for, where there is one; options beside it win."""
+    text = options.get("connection_string")
+    return options if text is None else {**connection_options(text), **options}
+
+
+def _emulated(
+    told: dict[str, str], found: dict[str, str], environment: Mapping[str, str]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Azurite's account, key and endpoint, where the options or the environment ask for it."""
+    in_told = is_true(told.get("use_emulator"))
+    in_found = "use_emulator" not in told and is_true(found.get("use_emulator"))
+    if not in_told and not in_found:
+        return told, found
+    place = told if in_told else found
+    account = place.get("account_name", EMULATOR_ACCOUNT)
+    base = environment.get(_EMULATOR_VARIABLE) or _EMULATOR_URL
+    usual = {"account_name": account, "endpoint": f"{base.rstrip('/')}/{account}", "allow_http": "true"}
+    place = {**usual, **place}
+    if _named_kind(place) is None:
+        place["account_key"] = _EMULATOR_KEY
+    return (place, found) if in_told else (told, place)
+
+
+def _endpoint(address: TableAddress, account: str, options: Mapping[str, str]) -> dict[str, str]:
+    """Where the account answers, unless the options say; and its name without the zone of its host."""
+    has_zone = "." in account
+    own_name = (
+        {"account_name": account.partition(".")[0]} if has_zone and address.azure_suffix != FABRIC else {}
+    )
+    if "endpoint" in options:
+        return own_name
+    if address.azure_suffix == FABRIC and not has_zone:
+        return {"use_fabric_endpoint": "true"}
+    if address.azure_suffix == PUBLIC_AZURE and not has_zone:
+        return {}
+    return {"endpoint": f"https://{account}.blob.{address.azure_suffix}", **own_name}

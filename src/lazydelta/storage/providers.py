@@ -1,0 +1,211 @@
+"""Credentials that come from Python: asked for when they are needed, and again before they run out.
+
+A provider is a callable without arguments that returns what obstore's providers return (`token`, `sas_token`
+or `access_key` for Azure; `access_key_id`, `secret_access_key` and `token` for S3; with `expires_at`, or
+without), an Azure bearer token as text, or an awaitable of either. Objects of azure-identity (`get_token`)
+and sessions of boto3 (`get_credentials`) are taken as they are.
+Contract: obstore holds what it is given for `LEASE_SECONDS` and then asks here, so that `renew` (after a
+store refused) takes effect that soon. The provider itself is asked only when what it gave is about to run
+out, or was refused. What it raises is told by its type alone: the text may hold secrets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+import time
+import weakref
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from typing import Any
+
+from lazydelta.errors import InvalidRequestError
+
+LEASE_SECONDS = 0.25
+RENEWAL_SECONDS_MIN = 1.0  # between two refusals that make a provider be asked anew
+_MARGIN_SECONDS_MAX = 60.0  # before the end; half of the lifetime where that is less
+_SESSION_SECONDS = 300.0  # how long keys of a session are used: it renews them ten minutes before their end
+_AZURE_SCOPE = "https://storage.azure.com/.default"
+_FORMS = {
+    "azure": ({"token"}, {"sas_token"}, {"access_key"}),
+    "s3": ({"access_key_id", "secret_access_key"},),
+}
+Ask = Callable[[], Any]  # what a provider returns is checked when it comes
+
+_serials: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+_serial = count(1)
+
+
+class ProviderProblem(Exception):  # noqa: N818 - not raised to users: obstore carries its text to `denials`
+    """Why a provider gave no credentials, in words that hold no secret."""
+
+
+class RenewingProvider:
+    """A provider as obstore calls it."""
+
+    refresh_threshold = timedelta(0)  # read by obstore: the lease is short as it is
+
+    def __init__(self, ask: Ask, *, kind: str) -> None:
+        self._ask = ask
+        self._kind = kind
+        self._lock = threading.Lock()
+        self._held: dict[str, Any] | None = None
+        self._renew_at = self._expires_at = datetime.max.replace(tzinfo=UTC)
+        self._renewed_at = -RENEWAL_SECONDS_MIN
+        self._renewals = 0
+
+    def __call__(self) -> dict[str, Any]:
+        """What obstore signs with, until the lease ends."""
+        with self._lock:
+            now = datetime.now(UTC)
+            if self._held is None or now >= self._renew_at:
+                self._fetch(now)
+            assert self._held is not None, "a fetch gives credentials or raises"
+            return {**self._held, "expires_at": min(self._expires_at, now + timedelta(seconds=LEASE_SECONDS))}
+
+    def __repr__(self) -> str:
+        return f"RenewingProvider({self._kind})"
+
+    @property
+    def renewals(self) -> int:
+        """How often credentials were thrown away; a request remembers it, for `renew`.
+
+        A renewal counts once obstore has forgotten what it had: until then requests go out with that.
+        """
+        with self._lock:
+            is_under_way = time.monotonic() < self._renewed_at + LEASE_SECONDS
+            return self._renewals - 1 if is_under_way and self._renewals else self._renewals
+
+    def renew(self, seen: int) -> bool:
+        """Throw away what was refused to a request that began at `seen`, and say whether to try once more.
+
+        Waits until obstore has forgotten it, too. A request that is refused right after a renewal is refused
+        for another reason than age.
+        """
+        with self._lock:
+            now = time.monotonic()
+            if self._renewals == seen:
+                if now - self._renewed_at < RENEWAL_SECONDS_MIN:
+                    return False
+                self._held, self._renewed_at = None, now
+                self._renewals += 1
+            wait_seconds = self._renewed_at + LEASE_SECONDS - now
+        time.sleep(max(0.0, wait_seconds))
+        return True
+
+    def _fetch(self, now: datetime) -> None:
+        try:
+            credential, expires_at = _read(_waited_for(self._ask()), self._kind)
+        except Exception as problem:  # noqa: BLE001 - a library of the user's: anything
+            if self._held is not None and now < self._expires_at:
+                return  # what is held serves until its end
+            self._held = None
+            raise _told(problem) from None
+        self._held = credential
+        self._expires_at = expires_at or datetime.max.replace(tzinfo=UTC)
+        self._renew_at = self._expires_at
+        if expires_at is not None:
+            lifetime = (expires_at - now).total_seconds()
+            self._renew_at -= timedelta(seconds=max(0.0, min(_MARGIN_SECONDS_MAX, lifetime / 2)))
+
+
+def provider_of(given: Any, *, kind: str) -> RenewingProvider:  # Any: an object of some other library
+    """The provider behind what a caller gave as `credential_provider`."""
+    if isinstance(given, RenewingProvider):
+        return given
+    if kind == "azure" and callable(getattr(given, "get_token", None)):
+        return RenewingProvider(lambda: _azure_token(given), kind=kind)
+    if kind == "s3" and callable(getattr(given, "get_credentials", None)):
+        return RenewingProvider(lambda: _session_keys(given), kind=kind)
+    if callable(given):
+        return RenewingProvider(given, kind=kind)
+    wanted = "an azure-identity credential" if kind == "azure" else "a boto3 session"
+    raise InvalidRequestError(
+        f"the credential provider is {type(given).__name__!r}, which cannot be asked for credentials",
+        "credential_provider",
+        f"give a callable that returns a dictionary (docs/storage.md), or {wanted}",
+    )
+
+
+def profile_provider(profile: str) -> RenewingProvider | None:
+    """The keys of a profile of the AWS command line, by boto3; None where boto3 is not installed."""
+    try:
+        import boto3  # type: ignore[import-untyped]  # it has no types
+    except ImportError:
+        return None
+    sessions: list[Any] = []
+
+    def ask() -> dict[str, Any]:
+        if not sessions:
+            sessions.append(boto3.Session(profile_name=profile or None))
+        return _session_keys(sessions[0])
+
+    return RenewingProvider(ask, kind="s3")
+
+
+def provider_serial(provider: Any) -> int:
+    """A number that no other provider of this process has; 0 for none."""
+    if provider is None:
+        return 0
+    try:
+        return _serials.setdefault(provider, next(_serial))
+    except TypeError:  # cannot be hashed or referenced weakly: never the same as another
+        return next(_serial)
+
+
+def _azure_token(credential: Any) -> dict[str, Any]:
+    found = credential.get_token(_AZURE_SCOPE)
+    if inspect.isawaitable(found):
+        found = _waited_for(found)
+    return {"token": found.token, "expires_at": datetime.fromtimestamp(found.expires_on, UTC)}
+
+
+def _session_keys(session: Any) -> dict[str, Any]:
+    credentials = session.get_credentials()
+    if credentials is None:
+        raise ProviderProblem("the session has no credentials")
+    keys = credentials.get_frozen_credentials()
+    return {
+        "access_key_id": keys.access_key,
+        "secret_access_key": keys.secret_key,
+        "token": keys.token,
+        "expires_at": datetime.now(UTC) + timedelta(seconds=_SESSION_SECONDS),
+    }
+
+
+def _waited_for(answer: Any) -> Any:
+    async def wait(awaitable: Awaitable[Any]) -> Any:
+        return await awaitable
+
+    return asyncio.run(wait(answer)) if inspect.isawaitable(answer) else answer
+
+
+def _read(answer: Any, kind: str) -> tuple[dict[str, Any], datetime | None]:
+    """The credential and its end, or a `ProviderProblem`."""
+    if isinstance(answer, str) and kind == "azure":
+        answer = {"token": answer.removeprefix("Bearer ")}
+    if not isinstance(answer, Mapping):
+        raise ProviderProblem(f"the provider returned {type(answer).__name__}, not a dictionary")
+    form = next((form for form in _FORMS[kind] if form <= set(answer)), None)
+    if form is None:
+        wanted = " or ".join(" with ".join(sorted(form)) for form in _FORMS[kind])
+        raise ProviderProblem(f"the provider's dictionary lacks {wanted}")
+    if not all(isinstance(answer[name], str) and answer[name] for name in form):
+        raise ProviderProblem(f"the provider's {' or '.join(sorted(form))} is not text, or empty")
+    expires_at = answer.get("expires_at")
+    if isinstance(expires_at, int | float):
+        expires_at = datetime.fromtimestamp(expires_at, UTC)
+    if expires_at is not None and not isinstance(expires_at, datetime):
+        raise ProviderProblem("the provider's expires_at is not a datetime")
+    if expires_at is not None and expires_at.tzinfo is None:
+        expires_at = expires_at.replace(tzinfo=UTC)
+    session = {"token": answer.get("token")} if kind == "s3" else {}
+    return {**{name: answer[name] for name in form}, **session}, expires_at
+
+
+def _told(problem: Exception) -> ProviderProblem:
+    if isinstance(problem, ProviderProblem):
+        return problem
+    return ProviderProblem(f"the provider raised {type(problem).__name__}")

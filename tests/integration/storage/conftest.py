@@ -1,0 +1,5 @@
+"""Stores that check who asks, for the tests of this folder."""
+
+from tests.support.secure_stores import checked_s3, secure_azurite
+
+__all__ = ["checked_s3", "secure_azurite"]

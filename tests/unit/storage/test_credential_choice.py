@@ -1,0 +1,249 @@
+"""Which credentials are used: the caller's before the environment's, whatever their kind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lazydelta.errors import InvalidRequestError
+from lazydelta.storage.address import parse_address
+from lazydelta.storage.azure_access import ANONYMOUS, CHAIN, azure_access, azure_account
+from lazydelta.storage.s3_access import s3_access
+
+AZURE = parse_address("abfss://lake@acct/t")
+S3 = parse_address("s3://bucket/t")
+EVERY_VARIABLE = {
+    "AZURE_STORAGE_TOKEN": "of the environment",
+    "AZURE_STORAGE_ACCOUNT_KEY": "of the environment",
+    "AZURE_STORAGE_SAS_TOKEN": "sv=1&sig=environment",
+    "AZURE_CLIENT_ID": "env",
+    "AZURE_CLIENT_SECRET": "of the environment",
+    "AZURE_TENANT_ID": "env",
+    "AZURE_FEDERATED_TOKEN_FILE": "/env",
+    "AZURE_SKIP_SIGNATURE": "true",
+    "AZURE_USE_AZURE_CLI": "true",
+    "AZURE_STORAGE_USE_EMULATOR": "true",
+    "IDENTITY_ENDPOINT": "http://127.0.0.1:1/env",
+}
+OF_THE_CALLER = [
+    ({"token": "t"}, "bearer_token"),
+    ({"bearer_token": "t"}, "bearer_token"),
+    ({"AZURE_STORAGE_ACCOUNT_KEY": "aHVzaA=="}, "access_key"),
+    ({"access_key": "aHVzaA=="}, "access_key"),
+    ({"sas_token": "sv=1&sig=x"}, "sas_token"),
+    ({"client_id": "i", "client_secret": "s", "tenant_id": "t"}, "client_secret"),
+    ({"client_id": "i", "federated_token_file": "/f", "tenant_id": "t"}, "workload_identity"),
+    ({"msi_endpoint": "http://127.0.0.1:1"}, "managed_identity"),
+    ({"use_azure_cli": "true"}, "azure_cli"),
+    ({"use_azure_cli": True}, "azure_cli"),
+    ({"skip_signature": "true"}, ANONYMOUS),
+    ({"credential_type": "managed_identity"}, "managed_identity"),
+    ({"connection_string": "AccountName=acct;AccountKey=aHVzaA=="}, "access_key"),
+    ({"connection_string": "AccountName=acct;SharedAccessSignature=sv=1&sig=x"}, "sas_token"),
+    ({"account_key": "aHVzaA==", "sas_token": "sv=1&sig=x"}, "access_key"),
+    ({"account_key": "aHVzaA==", "sas_token": "sv=1&sig=x", "credential_type": "sas_token"}, "sas_token"),
+]
+
+
+@pytest.mark.parametrize(("options", "kind"), OF_THE_CALLER)
+@pytest.mark.parametrize("environment", [{}, EVERY_VARIABLE])
+def test_credentials_of_the_caller_win_over_every_variable(
+    options: dict[str, object], kind: str, environment: dict[str, str]
+) -> None:
+    access = azure_access(AZURE, options, environment)
+    assert access.kind == kind
+    assert access.options.get("credential_type") == (None if kind == ANONYMOUS else kind)
+    assert access.options["skip_signature"] == ("true" if kind == ANONYMOUS else "false")
+    assert access.options["use_emulator"] == "false"
+    for name, value in options.items():
+        if name in access.options:
+            assert access.options[name] == str(value).lower() if value is True else value
+
+
+@pytest.mark.parametrize(
+    ("variables", "kind"),
+    [
+        ({"AZURE_STORAGE_ACCOUNT_KEY": "aHVzaA=="}, "access_key"),
+        ({"AZURE_STORAGE_KEY": "aHVzaA=="}, "access_key"),
+        ({"AZURE_STORAGE_SAS_TOKEN": "sv=1&sig=x"}, "sas_token"),
+        ({"AZURE_STORAGE_CONNECTION_STRING": "AccountName=acct;AccountKey=aHVzaA=="}, "access_key"),
+        ({"AZURE_CLIENT_ID": "i", "AZURE_CLIENT_SECRET": "s", "AZURE_TENANT_ID": "t"}, "client_secret"),
+        (
+            {"AZURE_CLIENT_ID": "i", "AZURE_FEDERATED_TOKEN_FILE": "f", "AZURE_TENANT_ID": "t"},
+            "workload_identity",
+        ),
+        ({"IDENTITY_ENDPOINT": "http://127.0.0.1:1"}, "managed_identity"),
+        ({"AZURE_SKIP_SIGNATURE": "true"}, ANONYMOUS),
+        ({"AZURE_SOMETHING_ELSE": "x", "HOME": "/"}, CHAIN),
+        ({"AZURE_STORAGE_ACCOUNT_KEY": ""}, CHAIN),
+        ({}, CHAIN),
+    ],
+)
+def test_without_credentials_of_the_caller_the_environment_counts(
+    variables: dict[str, str], kind: str
+) -> None:
+    assert azure_access(AZURE, {"allow_http": "true"}, variables).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("variables", "kind"),
+    [
+        ({"AZURE_STORAGE_ACCOUNT_KEY": "aHVzaA=="}, "managed_identity"),
+        ({"AZURE_CLIENT_SECRET": "s", "AZURE_TENANT_ID": "t"}, "client_secret"),
+        ({"AZURE_FEDERATED_TOKEN_FILE": "f", "AZURE_TENANT_ID": "t"}, "workload_identity"),
+    ],
+)
+def test_an_identity_of_the_caller_takes_what_belongs_to_it(variables: dict[str, str], kind: str) -> None:
+    access = azure_access(AZURE, {"client_id": "mine"}, {**variables, "AZURE_CLIENT_ID": "env"})
+    assert access.kind == kind
+    assert access.options["client_id"] == "mine"
+
+
+def test_the_account_comes_from_the_url_then_the_options_then_the_environment() -> None:
+    variables = {"AZURE_STORAGE_ACCOUNT_NAME": "env"}
+    assert azure_account({"account_name": "mine"}, variables) == "mine"
+    assert azure_account({"connection_string": "AccountName=its;AccountKey=aHVzaA=="}, variables) == "its"
+    assert azure_account({}, variables) == "env"
+    assert azure_account({"use_emulator": "true"}, variables) == "devstoreaccount1"
+    assert azure_account({}, {}) is None
+    assert azure_access(AZURE, {"account_name": "mine"}, variables).options["account_name"] == "acct"
+
+
+def test_the_emulator_is_an_endpoint_and_a_key() -> None:
+    address = parse_address("az://lake/t")
+    options = azure_access(address, {"use_emulator": "true"}, {}).options
+    assert options["endpoint"] == "http://127.0.0.1:10000/devstoreaccount1"
+    assert options["account_name"] == "devstoreaccount1"
+    assert options["allow_http"] == "true"
+    assert options["credential_type"] == "access_key"
+    other = azure_access(address, {"use_emulator": "true", "endpoint": "http://127.0.0.1:5/x"}, {}).options
+    assert other["endpoint"] == "http://127.0.0.1:5/x"
+    signed = azure_access(address, {"use_emulator": "true", "sas_token": "sig=x"}, EVERY_VARIABLE)
+    assert (signed.kind, signed.options["endpoint"]) == (
+        "sas_token",
+        "http://127.0.0.1:10000/devstoreaccount1",
+    )
+
+
+@pytest.mark.parametrize(
+    ("url", "endpoint", "account"),
+    [
+        ("abfss://lake@acct/t", None, "acct"),
+        (
+            "https://acct.blob.core.usgovcloudapi.net/lake/t",
+            "https://acct.blob.core.usgovcloudapi.net",
+            "acct",
+        ),
+        ("https://acct.z28.blob.storage.azure.net/lake/t", "https://acct.z28.blob.storage.azure.net", "acct"),
+    ],
+)
+def test_other_clouds_and_zones_have_their_own_endpoint(url: str, endpoint: str | None, account: str) -> None:
+    options = azure_access(parse_address(url), {}, {}).options
+    assert (options.get("endpoint"), options["account_name"]) == (endpoint, account)
+    told = azure_access(parse_address(url), {"endpoint": "https://private"}, {}).options
+    assert told["endpoint"] == "https://private"
+
+
+def test_onelake_is_asked_at_its_own_host() -> None:
+    address = parse_address("abfss://work@onelake.dfs.fabric.microsoft.com/x.Lakehouse/Tables/t")
+    assert azure_access(address, {}, {}).options["use_fabric_endpoint"] == "true"
+
+
+def test_a_connection_string_of_another_account_is_refused() -> None:
+    text = "AccountName=other;AccountKey=SFVTSA=="
+    with pytest.raises(InvalidRequestError, match="for the account 'other'") as told:
+        azure_access(AZURE, {"connection_string": text}, {})
+    assert "SFVTSA" not in str(told.value)
+
+
+def test_one_option_in_two_spellings_must_be_one_value() -> None:
+    same = {"account_key": "aHVzaA==", "AZURE_STORAGE_ACCOUNT_KEY": "aHVzaA=="}
+    assert azure_access(AZURE, same, {}).options["account_key"] == "aHVzaA=="
+    with pytest.raises(InvalidRequestError, match="account_key is given in two spellings") as told:
+        azure_access(AZURE, {**same, "ACCESS_KEY": "SFVTSA=="}, {})
+    assert "aHVzaA" not in str(told.value) and "SFVTSA" not in str(told.value)
+
+
+@pytest.mark.parametrize("option", ["endpoint", "authority_host", "msi_endpoint"])
+def test_an_address_that_is_none_is_refused_and_not_repeated(option: str) -> None:
+    for options, variables in (({option: "HUSHHUSH"}, {}), ({}, {f"AZURE_{option.upper()}": "HUSHHUSH"})):
+        with pytest.raises(InvalidRequestError, match=f"{option} is not the URL of a host") as told:
+            azure_access(AZURE, options, variables)
+        assert "HUSH" not in str(told.value)
+
+
+# --- S3 ----------------------------------------------------------------------
+
+KEYS = {"access_key_id": "a", "secret_access_key": "b"}
+SESSION = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "y", "AWS_SESSION_TOKEN": "z"}
+
+
+def test_a_session_token_of_the_environment_is_not_sent_with_keys_of_the_caller() -> None:
+    access = s3_access(S3, KEYS, SESSION)
+    assert access.keys == {"access_key_id": "a", "secret_access_key": "b", "token": None}
+    own = s3_access(S3, {**KEYS, "session_token": "mine"}, SESSION)
+    assert (own.keys, own.options["session_token"]) == (None, "mine")
+    assert s3_access(S3, KEYS, {}).keys is None
+
+
+@pytest.mark.parametrize("missing", ["access_key_id", "secret_access_key"])
+def test_half_a_key_is_refused(missing: str) -> None:
+    options = {name: value for name, value in KEYS.items() if name != missing}
+    with pytest.raises(InvalidRequestError, match=f"without {missing}"):
+        s3_access(S3, options, SESSION)
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["web_identity_token_file", "AWS_ROLE_ARN", "container_credentials_full_uri", "metadata_endpoint"],
+)
+def test_a_role_beside_keys_of_the_environment_is_refused(option: str) -> None:
+    with pytest.raises(InvalidRequestError, match="the environment has keys"):
+        s3_access(S3, {option: "http://x"}, SESSION)
+    assert s3_access(S3, {option: "http://x"}, {}).profile is None
+
+
+def test_an_endpoint_of_the_caller_wins_over_every_variable() -> None:
+    variables = {"AWS_ENDPOINT_URL": "https://env", "AWS_ENDPOINT_URL_S3": "https://env-s3"}
+    for name in ("endpoint", "endpoint_url", "AWS_ENDPOINT_URL"):
+        assert (
+            s3_access(S3, {name: "https://mine"}, variables).options["aws_endpoint_url_s3"] == "https://mine"
+        )
+    assert "aws_endpoint_url_s3" not in s3_access(S3, {}, variables).options
+
+
+def test_the_bucket_stands_in_the_host_where_it_is_asked_for() -> None:
+    hosted = {"virtual_hosted_style_request": "true", "endpoint": "https://store.example"}
+    assert s3_access(S3, hosted, {}).options["aws_endpoint_url_s3"] == "https://bucket.store.example"
+    already = {**hosted, "endpoint": "https://bucket.store.example"}
+    assert s3_access(S3, already, {}).options["aws_endpoint_url_s3"] == "https://bucket.store.example"
+
+
+@pytest.mark.parametrize(
+    ("options", "variables", "region"),
+    [
+        ({}, {}, "eu-west-1"),
+        ({}, {"AWS_REGION": "env"}, None),
+        ({"region": "mine"}, {"AWS_REGION": "env"}, "mine"),
+        ({"default_region": "mine"}, {"AWS_REGION": "env"}, "mine"),
+    ],
+)
+def test_the_region_comes_from_the_options_then_the_environment_then_the_url(
+    options: dict[str, str], variables: dict[str, str], region: str | None
+) -> None:
+    address = parse_address("https://bucket.s3.eu-west-1.amazonaws.com/t")
+    assert s3_access(address, options, variables).options.get("region") == region
+
+
+def test_a_profile_is_used_where_no_credentials_are_named(tmp_path: Path) -> None:
+    home = {"HOME": str(tmp_path)}
+    assert s3_access(S3, {}, home).profile is None
+    assert s3_access(S3, {}, {**home, "AWS_PROFILE": "work"}).profile == "work"
+    assert s3_access(S3, {"profile": "mine"}, {**home, "AWS_PROFILE": "work", **SESSION}).profile == "mine"
+    assert s3_access(S3, {}, {**home, "AWS_PROFILE": "work", **SESSION}).profile is None
+    assert s3_access(S3, KEYS, {**home, "AWS_PROFILE": "work"}).profile is None
+    (tmp_path / ".aws").mkdir()
+    (tmp_path / ".aws" / "credentials").write_text("[default]\n")
+    assert s3_access(S3, {}, home).profile == ""
+    assert s3_access(S3, {"skip_signature": "true"}, home).profile is None

@@ -1,0 +1,215 @@
+"""Credentials that come from Python: how often a provider is asked, and what it may answer."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from lazydelta.errors import InvalidRequestError
+from lazydelta.storage import providers
+from lazydelta.storage.providers import (
+    LEASE_SECONDS,
+    ProviderProblem,
+    RenewingProvider,
+    provider_of,
+    provider_serial,
+)
+
+
+class Counted:
+    """A provider that numbers what it gives out."""
+
+    def __init__(self, lifetime_seconds: float | None = None) -> None:
+        self.calls = 0
+        self.lifetime_seconds = lifetime_seconds
+
+    def __call__(self) -> dict[str, Any]:
+        self.calls += 1
+        answer: dict[str, Any] = {"token": f"token {self.calls}"}
+        if self.lifetime_seconds is not None:
+            answer["expires_at"] = datetime.now(UTC) + timedelta(seconds=self.lifetime_seconds)
+        return answer
+
+
+def test_a_provider_is_asked_once_while_its_answer_lasts() -> None:
+    counted = Counted(lifetime_seconds=3600)
+    provider = provider_of(counted, kind="azure")
+    answers = [provider() for _ in range(5)]
+    assert {answer["token"] for answer in answers} == {"token 1"}
+    assert counted.calls == 1
+    assert all(
+        answer["expires_at"] - datetime.now(UTC) <= timedelta(seconds=LEASE_SECONDS) for answer in answers
+    )
+
+
+def test_a_provider_is_asked_again_before_its_answer_ends() -> None:
+    counted = Counted(lifetime_seconds=0.2)
+    provider = provider_of(counted, kind="azure")
+    assert provider()["token"] == "token 1"
+    assert provider()["token"] == "token 1"
+    time.sleep(0.12)
+    assert provider()["token"] == "token 2"
+
+
+def test_what_is_held_serves_until_its_end_where_a_provider_fails_meanwhile() -> None:
+    answers = iter([{"token": "t", "expires_at": datetime.now(UTC) + timedelta(seconds=0.3)}])
+    provider = provider_of(lambda: next(answers), kind="azure")
+    assert provider()["token"] == "t"
+    time.sleep(0.2)
+    assert provider()["token"] == "t"
+    time.sleep(0.15)
+    with pytest.raises(ProviderProblem, match="StopIteration"):
+        provider()
+
+
+def test_a_refusal_throws_the_answer_away_once() -> None:
+    counted = Counted()
+    provider = provider_of(counted, kind="azure")
+    seen = provider.renewals
+    assert provider()["token"] == "token 1"
+    assert provider.renew(seen)
+    assert provider()["token"] == "token 2"
+    assert provider.renew(seen), "another request that was refused with the old answer"
+    assert provider.renewals == seen + 1
+    assert not provider.renew(provider.renewals), "refused with the new answer: age was not the reason"
+    assert provider()["token"] == "token 2"
+
+
+def test_requests_that_are_refused_together_ask_the_provider_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = Counted()
+    provider = provider_of(counted, kind="azure")
+    provider()
+    seen, outcomes = provider.renewals, []
+    threads = [threading.Thread(target=lambda: outcomes.append(provider.renew(seen))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    provider()
+    assert outcomes == [True] * 8
+    assert counted.calls == 2
+    monkeypatch.setattr(providers, "RENEWAL_SECONDS_MIN", 0.0)
+    assert provider.renew(provider.renewals)
+
+
+def test_a_request_that_begins_during_a_renewal_may_be_tried_again() -> None:
+    provider = provider_of(Counted(), kind="azure")
+    provider()
+    renewing = threading.Thread(target=provider.renew, args=(provider.renewals,))
+    renewing.start()
+    time.sleep(LEASE_SECONDS / 4)
+    during = provider.renewals  # obstore may still have the old answer
+    renewing.join()
+    assert provider.renew(during)
+    assert provider.renewals == during + 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "answer", "told"),
+    [
+        ("azure", "text", {"token": "text"}),
+        ("azure", "Bearer text", {"token": "text"}),
+        ("azure", {"token": "t", "expires_at": None}, {"token": "t"}),
+        ("azure", {"sas_token": "sv=1&sig=x"}, {"sas_token": "sv=1&sig=x"}),
+        ("azure", {"access_key": "aHVzaA==", "more": 1}, {"access_key": "aHVzaA=="}),
+        (
+            "s3",
+            {"access_key_id": "a", "secret_access_key": "b"},
+            {"access_key_id": "a", "secret_access_key": "b", "token": None},
+        ),
+        (
+            "s3",
+            {"access_key_id": "a", "secret_access_key": "b", "token": "c", "expires_at": time.time() + 900},
+            {"access_key_id": "a", "secret_access_key": "b", "token": "c"},
+        ),
+    ],
+)
+def test_every_form_of_answer_is_taken(kind: str, answer: Any, told: dict[str, Any]) -> None:
+    found = provider_of(lambda: answer, kind=kind)()
+    assert found.pop("expires_at").tzinfo is not None
+    assert found == told
+
+
+def test_a_coroutine_is_waited_for() -> None:
+    async def ask() -> str:
+        await asyncio.sleep(0)
+        return "from a loop"
+
+    assert provider_of(ask, kind="azure")()["token"] == "from a loop"
+
+
+@pytest.mark.parametrize(
+    ("kind", "answer"),
+    [
+        ("azure", None),
+        ("azure", {"HUSH": "HUSH"}),
+        ("azure", {"token": ""}),
+        ("azure", {"token": "HUSH", "expires_at": "HUSH"}),
+        ("azure", ["HUSH"]),
+        ("s3", "HUSH"),
+        ("s3", {"access_key_id": "HUSH"}),
+        ("s3", {"access_key_id": "HUSH", "secret_access_key": None}),
+    ],
+)
+def test_an_answer_that_is_no_credential_is_told_and_not_repeated(kind: str, answer: Any) -> None:
+    with pytest.raises(ProviderProblem) as told:
+        provider_of(lambda: answer, kind=kind)()
+    assert "HUSH" not in str(told.value)
+
+
+def test_what_a_provider_raises_is_told_by_its_type() -> None:
+    def ask() -> None:
+        raise OSError("HUSH")
+
+    with pytest.raises(ProviderProblem, match="the provider raised OSError") as told:
+        provider_of(ask, kind="azure")()
+    assert "HUSH" not in str(told.value)
+    assert told.value.__cause__ is None and told.value.__suppress_context__
+
+
+def test_a_credential_of_azure_identity_is_taken() -> None:
+    asked: list[str] = []
+
+    def get_token(scope: str) -> SimpleNamespace:
+        asked.append(scope)
+        return SimpleNamespace(token="jwt", expires_on=int(time.time()) + 600)
+
+    found = provider_of(SimpleNamespace(get_token=get_token), kind="azure")()
+    assert (found["token"], asked) == ("jwt", ["https://storage.azure.com/.default"])
+
+
+def test_a_session_of_boto3_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    boto3 = pytest.importorskip("boto3")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    session = boto3.Session(aws_access_key_id="a", aws_secret_access_key="b", aws_session_token="c")
+    found = provider_of(session, kind="s3")()
+    assert (found["access_key_id"], found["secret_access_key"], found["token"]) == ("a", "b", "c")
+
+
+@pytest.mark.parametrize("given", ["a token", 7, {"token": "HUSH"}])
+def test_what_cannot_be_asked_is_refused(given: Any) -> None:
+    with pytest.raises(InvalidRequestError, match="cannot be asked") as told:
+        provider_of(given, kind="azure")
+    assert "HUSH" not in str(told.value)
+
+
+def test_each_provider_has_a_number_of_its_own() -> None:
+    one, other = Counted(), Counted()
+    assert provider_serial(one) == provider_serial(one)
+    assert provider_serial(one) != provider_serial(other)
+    assert provider_serial(None) == 0
+    unhashable = SimpleNamespace(get_token=None)
+    unhashable.__dict__["x"] = []
+    assert provider_serial({}) != provider_serial({}), "what cannot be told apart is never the same"
+
+
+def test_what_is_held_is_not_shown() -> None:
+    provider = RenewingProvider(lambda: "HUSH", kind="azure")
+    provider()
+    assert "HUSH" not in repr(provider)
