@@ -77,7 +77,7 @@ PAGE_FILES_AT_ONCE = 8192  # sorted for a page of rows without a sidecar, before
 
 # --- engines -----------------------------------------------------------------
 SQL_MEMORY_BYTES = 1024 * MIB  # held by one SQL query or connection, before it spills
-HANDOVER_FILES_MAX = 1000  # plain files that a query hands to DuckDB's own reader
+HANDOVER_FILES_MAX = 10_000  # plain files that a query hands to DuckDB's own reader
 HANDOVER_BYTES_MIN = 8 * MIB  # of files; with less the usual path is as fast
 
 # --- cache -------------------------------------------------------------------

@@ -11,6 +11,7 @@ import datetime as dt
 import os
 from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
+from functools import partial
 from importlib import import_module
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -299,7 +300,9 @@ class Table:
         """
         from lazydelta.engines.dataset import LazyDataset
 
-        return LazyDataset(self._partitions(partitions))
+        settings = msgspec.structs.replace(self._settings, page_signing_key="")  # it goes to other processes
+        reopen = partial(_source_of, self.url, self.version, settings)
+        return LazyDataset(self._partitions(partitions), reopen=reopen)
 
     def to_arrow(
         self, columns: Sequence[str] | None = None, *, partitions: Sequence[Any] | None = None
@@ -452,6 +455,11 @@ def _opened(
     known = RememberingProvider(opening, reading, memory)
     snapshot = open_cached(opening, memory, known, version=version, parallelism=parallelism)
     return Table(msgspec.structs.replace(snapshot, storage=storage), chosen, known, memory)
+
+
+def _source_of(url: str, version: int, settings: Settings, config: LazyScanConfig) -> RowSource:
+    """The version of a table, opened anew."""
+    return open(url, version=version, settings=settings)._source(config)
 
 
 class LazyDeltaScanner:

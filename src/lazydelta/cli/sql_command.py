@@ -6,12 +6,18 @@ Contract: rows are written as they come; a reader of the pipe that has enough en
 
 from __future__ import annotations
 
-from typing import Annotated
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lazydelta.cli import arguments as arg
 from lazydelta.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from lazydelta.engines.sql_result import SqlResult
 
 EXAMPLES = """\b
 Examples:
@@ -20,6 +26,7 @@ Examples:
   lazydelta sql ./orders "select * from t join d using (id)" --table d=./devices
   lazydelta sql ./orders "from t select date, avg(value) group by all" --json | jq .
   lazydelta sql ./orders "select * from t" --output orders.parquet
+  lazydelta sql ./orders "select max(ts) from t where value > 3" --explain
 
 \b
 The table is called t, and this. The language is DuckDB's SQL; times without a zone are
@@ -69,6 +76,7 @@ def sql(
     version: arg.Version = None,
     timestamp: arg.Timestamp = None,
     storage_option: arg.StorageOptions = None,
+    explain: arg.Explain = False,
     as_json: arg.Json = False,
     debug: arg.Debug = False,
 ) -> None:
@@ -88,8 +96,21 @@ def sql(
         temp_directory=temp_directory,
         storage_options=options,
     )
-    with found:
+    with found, _explained(found, is_wanted=explain):
         show_rows(found, format_=chosen, output=output)
+
+
+@contextmanager
+def _explained(found: SqlResult, *, is_wanted: bool) -> Iterator[None]:
+    """Tell what the query did once it is over: to its end, or because the reader of the pipe had enough."""
+    try:
+        yield
+    except BrokenPipeError:
+        if is_wanted:
+            print(found.explain(), file=sys.stderr)
+        raise
+    if is_wanted:
+        print(found.explain(), file=sys.stderr)
 
 
 def _named(text: str) -> tuple[str, str]:

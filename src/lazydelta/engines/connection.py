@@ -16,7 +16,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from lazydelta.engines.session import Duck, Parameters, SqlOptions, open_session
-from lazydelta.engines.sql import answer, checked_query
+from lazydelta.engines.sql import answer, check_names, checked_query
 from lazydelta.engines.sql_result import SqlResult
 from lazydelta.engines.watch import Watch
 from lazydelta.errors import InvalidRequestError
@@ -79,7 +79,7 @@ class Connection:
         try:
             sources = {name: self._openers[name]() for name in self._touched(session, query)}
             self._schemas |= {name: source.schema for name, source in sources.items()}
-            return answer(session, query, sources, watch, parameters=parameters)
+            return answer(session, query, sources, watch, parameters=parameters, known=self._schemas)
         except BaseException:
             watch.stop()
             session.close()
@@ -104,18 +104,20 @@ class Connection:
         self.close()
 
     def _attach(self, name: str, opener: Opener) -> None:
-        if not isinstance(name, str) or not name:
-            raise InvalidRequestError(
-                f"a table's name is {name!r}", "connect()", 'give {"name": table or URL}'
-            )
+        check_names([*self._openers, name])
         self._schemas[name] = opener().schema
         self._openers[name] = opener
 
     def _touched(self, session: Duck, query: str) -> list[str]:
         """Attached tables that the query may read, by itself or through views; one too many does no harm."""
-        text = query.lower()
+        text = _as_named(query)
         views = session.execute("select view_name, sql from duckdb_views() where not internal").fetchall()
-        unseen = {name.lower(): sql.lower() for name, sql in views}
+        unseen = {name.lower(): _as_named(sql) for name, sql in views}
         while reached := [name for name in unseen if name in text]:
             text += "".join(unseen.pop(name) for name in reached)
         return [name for name in self._openers if name.lower() in text]
+
+
+def _as_named(sql: str) -> str:
+    """SQL in which every name stands as it is written outside of it, in small letters."""
+    return f"{sql} {sql.replace(chr(34) * 2, chr(34))}".lower()

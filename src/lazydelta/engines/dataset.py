@@ -8,30 +8,35 @@ public method of `pyarrow.dataset.Dataset` is overridden; what reaches C++ past 
 
 from __future__ import annotations
 
-from typing import Any, NoReturn, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
+from lazydelta.engines.fragment import Reopen, checked_reopen
 from lazydelta.engines.fragments import LazyFragments
 from lazydelta.engines.native_guard import guard_dataset
 from lazydelta.engines.projection import Columns
-from lazydelta.engines.scanner import BATCH_ROWS, LazyScanner, source_token
+from lazydelta.engines.scanner import BATCH_ROWS, Filter, LazyScanner, source_token
 from lazydelta.errors import InvalidRequestError
 from lazydelta.rows.source import RowSource
-
-Filter: TypeAlias = pc.Expression | None
+from lazydelta.scan import LazyScanConfig
 
 
 class LazyDataset(pads.UnionDataset):  # type: ignore[misc]  # pyarrow has no types
     """The rows of a source; `filter` gives a narrower dataset."""
 
-    def __init__(self, source: RowSource, *, keep: Filter = None) -> None:
-        """`keep`: a filter that every scan has besides its own."""
+    def __init__(self, source: RowSource, *, keep: Filter = None, reopen: Reopen | None = None) -> None:
+        """`keep`: a filter that every scan has besides its own. `reopen`: opens the source after unpickling.
+
+        Pickled it holds the table's address, version and storage options, credentials among them, and
+        nothing that was read.
+        """
         super().__init__(source.schema, [guard_dataset(source.schema)])
         self._source = source
         self._keep = keep
+        self._reopen = reopen
 
     @property
     def schema(self) -> pa.Schema:
@@ -82,11 +87,11 @@ class LazyDataset(pads.UnionDataset):  # type: ignore[misc]  # pyarrow has no ty
     def filter(self, expression: pc.Expression) -> LazyDataset:
         """The dataset with one filter more."""
         self.scanner([], expression)  # a filter that does not fit is refused here
-        return LazyDataset(self._source, keep=self._both(expression))
+        return LazyDataset(self._source, keep=self._both(expression), reopen=self._reopen)
 
     def get_fragments(self, filter: Filter = None) -> LazyFragments:  # noqa: A002
         """The files that might have matching rows, lazily; `len` reads the whole list of them."""
-        return LazyFragments(self._source, self._both(filter), self._keep)
+        return LazyFragments(self._source, self._both(filter), self._keep, self._reopen)
 
     def _get_fragments(self, filter: Filter) -> LazyFragments:  # noqa: A002
         return self.get_fragments(filter)
@@ -120,12 +125,8 @@ class LazyDataset(pads.UnionDataset):  # type: ignore[misc]  # pyarrow has no ty
         """This and another, joined to the nearest key, in memory."""
         return pads.dataset(self.to_table().join_asof(_in_memory(right_dataset), *arguments, **options))
 
-    def __reduce__(self) -> NoReturn:
-        raise InvalidRequestError(
-            "a dataset holds an open table and cannot be pickled",
-            "the dataset",
-            "pickle the table's address and version, and open it where it is needed",
-        )
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (restored_dataset, (checked_reopen(self._reopen), self._source.config, self._keep))
 
     def __dask_tokenize__(self) -> tuple[str, ...]:
         """What tells it apart from others, for engines that remember results by their input."""
@@ -138,6 +139,11 @@ class LazyDataset(pads.UnionDataset):  # type: ignore[misc]  # pyarrow has no ty
     def _both(self, more: Filter) -> Filter:
         both = [filter_ for filter_ in (self._keep, more) if filter_ is not None]
         return None if not both else both[0] if len(both) == 1 else both[0] & both[1]
+
+
+def restored_dataset(reopen: Reopen, config: LazyScanConfig, keep: Filter) -> LazyDataset:
+    """A dataset that was pickled: the same version, opened here."""
+    return LazyDataset(reopen(config), keep=keep, reopen=reopen)
 
 
 def _in_memory(dataset: Any) -> pa.Table:  # Any: a dataset or a table

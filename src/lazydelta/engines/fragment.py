@@ -6,7 +6,7 @@ values are filled in, columns have the table's names and types, as in a scan of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -14,19 +14,33 @@ import pyarrow.compute as pc
 
 from lazydelta.engines.projection import Columns
 from lazydelta.engines.scanner import BATCH_ROWS, LazyScanner, source_token
+from lazydelta.errors import InvalidRequestError
 from lazydelta.protocol.partition_values import parse_partition_column, raw_partition_column
 from lazydelta.protocol.schema import PrimitiveType
 from lazydelta.rows.source import RowSource
+from lazydelta.scan import LazyScanConfig
+
+Reopen = Callable[[LazyScanConfig], RowSource]  # another process can call it, too
 
 
 class LazyFragment:
     """One file."""
 
-    def __init__(self, source: RowSource, file: pa.RecordBatch, keep: pc.Expression | None = None) -> None:
-        """`file`: one row, with `DATA_FILE_COLUMNS`. `keep`: a filter that every scan has besides its own."""
+    def __init__(
+        self,
+        source: RowSource,
+        file: pa.RecordBatch,
+        keep: pc.Expression | None = None,
+        reopen: Reopen | None = None,
+    ) -> None:
+        """`file`: one row, with `DATA_FILE_COLUMNS`. `keep`: a filter that every scan has besides its own.
+
+        `reopen`: opens the source after unpickling.
+        """
         self._source = source
         self._file = file
         self._keep = keep
+        self._reopen = reopen
 
     @property
     def path(self) -> str:
@@ -91,6 +105,10 @@ class LazyFragment:
     def __repr__(self) -> str:
         return f"lazydelta.LazyFragment({self.path!r})"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        parts = (checked_reopen(self._reopen), self._source.config, self._file, self._keep)
+        return (restored_fragment, parts)
+
     def __dask_tokenize__(self) -> tuple[str, ...]:
         """What tells it apart from others, for engines that remember results by their input."""
         return (*source_token(self._source), str(self._keep), str(self._file.to_pylist()))
@@ -104,3 +122,21 @@ class LazyFragment:
             raw = raw_partition_column(self._file.column("partition_values"), field.name)
             typed = parse_partition_column(raw, field.type, time_zone=self._source.config.time_zone)
             yield field.name, typed[0]
+
+
+def restored_fragment(
+    reopen: Reopen, config: LazyScanConfig, file: pa.RecordBatch, keep: pc.Expression | None
+) -> LazyFragment:
+    """A file that was pickled, of the same version, opened here."""
+    return LazyFragment(reopen(config), file, keep, reopen)
+
+
+def checked_reopen(reopen: Reopen | None) -> Reopen:
+    """How the table is opened elsewhere, or an error."""
+    if reopen is None:
+        raise InvalidRequestError(
+            "this dataset cannot be pickled: it is part of a query",
+            "the dataset",
+            "pickle what to_pyarrow_dataset() of a table gives",
+        )
+    return reopen

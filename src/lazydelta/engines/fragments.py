@@ -11,7 +11,7 @@ from contextlib import closing
 
 import pyarrow.compute as pc
 
-from lazydelta.engines.fragment import LazyFragment
+from lazydelta.engines.fragment import LazyFragment, Reopen
 from lazydelta.engines.scanner import BATCH_ROWS, plan_scan
 from lazydelta.errors import InvalidRequestError
 from lazydelta.rows.data_file import DATA_FILE_COLUMNS
@@ -22,7 +22,11 @@ class LazyFragments:
     """An iterator of files that also has a length."""
 
     def __init__(
-        self, source: RowSource, keep: pc.Expression | None, scan_filter: pc.Expression | None
+        self,
+        source: RowSource,
+        keep: pc.Expression | None,
+        scan_filter: pc.Expression | None,
+        reopen: Reopen | None = None,
     ) -> None:
         """`keep`: which files; `scan_filter`: a filter that each file's scans have besides their own."""
         if source.config.limit is not None:
@@ -31,6 +35,7 @@ class LazyFragments:
             )
         self._source = source
         self._scan_filter = scan_filter
+        self._reopen = reopen
         self._narrow = plan_scan(source, columns=[], keep=keep, batch_size=BATCH_ROWS).source
         self._files: Generator[LazyFragment, None, None] | None = None
 
@@ -50,4 +55,4 @@ class LazyFragments:
         with closing(self._narrow.files().batches(DATA_FILE_COLUMNS)) as batches:
             for batch in batches:
                 for at in range(batch.num_rows):
-                    yield LazyFragment(self._source, batch.slice(at, 1), self._scan_filter)
+                    yield LazyFragment(self._source, batch.slice(at, 1), self._scan_filter, self._reopen)

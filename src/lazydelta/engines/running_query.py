@@ -8,21 +8,35 @@ scans, the query and the session.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 
 from lazydelta import limits
-from lazydelta.engines.handover import hand_over
-from lazydelta.engines.query_plan import plan_facts
-from lazydelta.engines.session import Duck, Parameters, spelled, told
+from lazydelta.engines.handover import (
+    Handover,
+    asked_of_tables,
+    hand_over,
+    is_counted_by_log,
+    take_back,
+    why_none,
+)
+from lazydelta.engines.query_plan import PlanFacts, plan_facts
+from lazydelta.engines.query_report import QueryReport, query_report
+from lazydelta.engines.session import Duck, Parameters
+from lazydelta.engines.sql_errors import SqlContext, kind_of, told
 from lazydelta.engines.watch import Watch
 from lazydelta.engines.watched_dataset import WatchedDataset
 from lazydelta.errors import CorruptDataError, LazyDeltaError
 from lazydelta.rows.prefetch import PrefetchClosedError
 from lazydelta.rows.source import RowSource
+from lazydelta.telemetry import log_event
+
+# Errors of DuckDB that another reader of the files would not change.
+_NOT_OF_FILES = ("OutOfMemory", "Outof", "Conversion", "OutOfRange", "Parser", "Binder", "Catalog")
 
 
 class RunningQuery:
@@ -34,51 +48,61 @@ class RunningQuery:
         query: str,
         tables: Mapping[str, RowSource],
         watch: Watch,
+        *,
         parameters: Parameters,
+        known: Mapping[str, Sequence[str]],
     ) -> None:
+        """`known`: every name that the query may use, with its columns; `tables` may be some of them."""
+        self._context = SqlContext(query, known, watch.error)
         self._session = session
         self._query = query
         self._tables = tables
         self._watch = watch
         self._parameters = parameters
         self._relation: Duck = None
+        self._schema = pa.schema([])
         self._is_stopped = False
-        self.handed_over: str | None = None  # the table whose files DuckDB reads by itself
+        self._is_finished = False
+        self._rows_out = self._batches_out = 0
+        self._facts = PlanFacts()
+        self._why_none: str | None = None
+        self._handovers: dict[str, Handover] = {}
+        self._fallbacks: list[str] = []
+        self._memory_limit = ""
+
+    @property
+    def handed_over(self) -> list[str]:
+        """The tables whose files DuckDB reads by itself."""
+        return [name for name, handover in self._handovers.items() if handover.why_not is None]
 
     def prepare(self) -> pa.Schema:
         """Check the query and say what columns it has."""
-        for name in self._tables:
-            self._register(name)
-        session, query, parameters = self._session, self._query, self._parameters
-        facts = plan_facts(session, query, parameters)
-        if facts.has_limit:
-            self._watch.hurry(row_limit=facts.row_limit)
-        elif facts.counts_rows:
-            self._watch.counts_only = True
-        elif facts.reads_one_table:
-            self.handed_over = hand_over(session, query, parameters, self._tables, self._watch)
-        self._relation = self._session.sql(self._query, params=self._parameters)
-        if self._relation is None:
-            return pa.schema([])
-        return self._relation.limit(0).to_arrow_table().schema
+        with told(self._context):
+            for name in self._tables:
+                self._register(name)
+            ((self._memory_limit,),) = self._session.execute(
+                "select current_setting('memory_limit')"
+            ).fetchall()
+            self._facts = plan_facts(self._session, self._query, self._parameters)
+        self._context = msgspec.structs.replace(self._context, located=self._facts.problem)
+        with told(self._context):
+            return self._prepared()
 
     def batches(self) -> Generator[pa.RecordBatch, None, None]:
         """The rows."""
         try:
             if self._relation is None:
                 return
-            has_begun = False
             try:
-                for batch in self._run():
-                    has_begun = True
-                    yield batch
+                yield from self._counted()
             except LazyDeltaError as error:
-                if self.handed_over is None:
+                if not self.handed_over or not _may_be_of_files(error):
                     raise
-                if has_begun:
+                if self._batches_out:
                     raise self._of_the_files(error) from error
-                self._take_back(self.handed_over)
-                yield from self._run()
+                self._take_back(error)
+                yield from self._counted()
+            self._is_finished = True
         finally:
             self.stop()
             self._end()
@@ -92,13 +116,60 @@ class RunningQuery:
                 self._session.interrupt()
             self._end()
 
+    def report(self) -> QueryReport:
+        """What was done so far."""
+        return query_report(
+            self._query,
+            sources=self._tables,
+            begun=self._watch.begun(),
+            handovers=self._handovers,
+            why_none=self._why_none,
+            is_finished=self._is_finished,
+            rows_emitted=self._rows_out,
+            batches_emitted=self._batches_out,
+            memory_limit=self._memory_limit,
+            left_to_duckdb=list(self._facts.operators),
+            fallbacks=list(self._fallbacks),
+        )
+
+    def _prepared(self) -> pa.Schema:
+        facts = self._facts
+        self._why_none = why_none(facts)
+        if facts.may_stop_early:
+            self._watch.hurry(row_limit=facts.row_limit)
+        elif self._why_none is None and facts.scans:
+            self._choose_readers()
+        self._relation = self._session.sql(self._query, params=self._parameters)
+        if self._relation is not None:
+            # Of columns with one name all but the first get another.
+            self._schema = self._relation.limit(0).to_arrow_table().schema
+        return self._schema
+
+    def _choose_readers(self) -> None:
+        """Who reads the tables of a query that goes through them to their end."""
+        session, watch = self._session, self._watch
+        asked = asked_of_tables(session, self._query, self._parameters, watch, self._facts)
+        if asked is None:
+            self._why_none = "what the query asks of its tables does not come out without its rows"
+        elif self._facts.counts_rows and is_counted_by_log(asked, self._tables):
+            self._why_none = "its rows are counted by the log"
+            watch.counts_only = True
+        else:
+            self._handovers = hand_over(session, asked, self._tables, watch)
+
+    def _counted(self) -> Generator[pa.RecordBatch, None, None]:
+        for batch in self._run():
+            self._rows_out += batch.num_rows
+            self._batches_out += 1
+            yield pa.RecordBatch.from_arrays(batch.columns, schema=self._schema)
+
     def _run(self) -> Generator[pa.RecordBatch, None, None]:
         reader = None
         try:
-            with told(self._query, self._watch.error):
+            with told(self._context):
                 reader = self._unless_stopped(self._relation.to_arrow_reader, limits.BATCH_ROWS)
             while True:
-                with told(self._query, self._watch.error):
+                with told(self._context):
                     batch = self._unless_stopped(next, reader, None)
                 if batch is None:
                     return
@@ -127,18 +198,29 @@ class RunningQuery:
     def _register(self, name: str) -> None:
         self._session.register(name, WatchedDataset(name, self._tables[name], self._watch))
 
-    def _take_back(self, name: str) -> None:
-        """Read the table the usual way."""
-        with told(self._query, self._watch.error):
-            self._session.execute(f"drop view {spelled(name)}")
-            self._register(name)
+    def _take_back(self, error: LazyDeltaError) -> None:
+        """Read every table the usual way."""
+        why = f"DuckDB could not read the files: {error.what}"
+        log_event("files that were handed to DuckDB are read again", reason=why)
+        self._fallbacks.append(why)
+        with told(self._context):
+            for name in self.handed_over:
+                take_back(self._session, name, self._tables[name], self._watch)
+                self._handovers[name] = Handover(why_not=why)
             self._relation = self._session.sql(self._query, params=self._parameters)
 
     def _of_the_files(self, error: LazyDeltaError) -> LazyDeltaError:
         if ".parquet" not in error.what:
             return error
+        roots = [self._tables[name].snapshot.storage.root for name in self.handed_over]
         return CorruptDataError(
             f"a data file cannot be read: {error.what}",
-            f"{self._tables[self.handed_over or ''].snapshot.storage.root}",
+            ", ".join(roots),
             "restore it from a copy, or remove it from the table and write its rows again",
         )
+
+
+def _may_be_of_files(error: LazyDeltaError) -> bool:
+    """Whether DuckDB said it, and may have met it in a file."""
+    cause = error.__cause__
+    return cause is not None and not kind_of(cause).startswith(_NOT_OF_FILES)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from contextlib import closing
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lazydelta.engines.arrow_filter import Pushed, pushed_filter
-from lazydelta.engines.file_rows import counted_rows, is_countable, rows_of_file
+from lazydelta.engines.chosen_files import scan_of_file
+from lazydelta.engines.file_rows import ROW_MARK, count_of_rows, counted_rows, is_countable
 from lazydelta.engines.projection import (
     Columns,
     Projection,
@@ -28,12 +29,15 @@ from lazydelta.engines.projection import (
     with_metadata,
 )
 from lazydelta.errors import InvalidRequestError
+from lazydelta.log.file_rows import Batches
 from lazydelta.predicate import parse_where
 from lazydelta.rows.iterator import LazyRecordBatchIterator
+from lazydelta.rows.row_scan import RowScan
 from lazydelta.rows.source import RowSource
+from lazydelta.scan import FileScan, ScanReport
 
-ROW_MARK = "_row_index"  # read where no column is asked for: it costs nothing
 BATCH_ROWS = 131_072  # pyarrow's default
+Filter: TypeAlias = pc.Expression | None
 
 
 class TaggedRecordBatch(NamedTuple):
@@ -51,6 +55,13 @@ class ScanPlan(msgspec.Struct, frozen=True, eq=False):
     reads: tuple[str, ...]
     keep: pc.Expression | None  # what the source's own filter does not decide
     file: pa.RecordBatch | None = None  # this one alone: a row with `DATA_FILE_COLUMNS`
+    pushed: Pushed = Pushed()  # what of the filter the source's own filter has
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether only the number of rows matters, and the log may tell it."""
+        is_whole = not self.projection.reads and self.keep is None and self.file is None
+        return is_whole and is_countable(self.source)
 
 
 class LazyScanner:
@@ -70,6 +81,16 @@ class LazyScanner:
         plan = plan_scan(source, columns=columns, keep=filter, batch_size=batch_size)
         self._plan = plan if file is None else msgspec.structs.replace(plan, file=file)
         self._origin = origin
+        self._latest: RowScan | FileScan | None = None
+
+    @property
+    def plan(self) -> ScanPlan:
+        """What it reads."""
+        return self._plan
+
+    def latest(self) -> ScanReport | None:
+        """What the latest run read so far; None before the first."""
+        return None if self._latest is None else self._latest.latest()
 
     @property
     def dataset_schema(self) -> pa.Schema:
@@ -83,7 +104,7 @@ class LazyScanner:
 
     def to_batches(self, *, limit: int | None = None) -> Iterator[pa.RecordBatch]:
         """The rows, lazily; at most `limit`, and no more is read than that takes."""
-        return _projected(self._plan, limit)
+        return self._projected(self._plan, limit)
 
     def scan_batches(self) -> Iterator[TaggedRecordBatch]:
         """The rows, lazily, each batch with the dataset that it is from: batches do not tell their files."""
@@ -92,7 +113,7 @@ class LazyScanner:
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows as a stream that C libraries can pull."""
         return LazyRecordBatchIterator(
-            self.projected_schema, _projected(self._plan, None), where="the dataset"
+            self.projected_schema, self._projected(self._plan, None), where="the dataset"
         ).to_reader()
 
     def to_table(self) -> pa.Table:
@@ -105,7 +126,7 @@ class LazyScanner:
             raise InvalidRequestError(
                 f"num_rows is {num_rows!r}", "head()", "give a whole number of at least 0"
             )
-        with closing(_projected(self._plan, num_rows)) as batches:
+        with closing(self._projected(self._plan, num_rows)) as batches:
             return pa.Table.from_batches(list(batches), self.projected_schema)
 
     def take(self, indices: Any) -> pa.Table:  # Any: an array, or what becomes one
@@ -116,7 +137,7 @@ class LazyScanner:
         if wanted.min() < 0:
             raise InvalidRequestError(f"there is no row {wanted.min()}", "take()", "count rows from 0")
         places, back = np.unique(wanted, return_inverse=True)
-        found = _at(_projected(self._plan, int(places[-1]) + 1), places)
+        found = _at(self._projected(self._plan, int(places[-1]) + 1), places)
         rows = pa.Table.from_batches(found, self.projected_schema)
         if rows.num_rows < places.size:
             raise InvalidRequestError(
@@ -132,10 +153,41 @@ class LazyScanner:
         needed = columns_needed([] if plan.keep is None else [plan.keep], plan.source.schema)
         nothing = projection_of([], plan.source.schema)
         counting = msgspec.structs.replace(plan, projection=nothing, reads=tuple(needed or [ROW_MARK]))
-        return sum(batch.num_rows for batch in _projected(counting, None))
+        if counting.is_counted:
+            self._latest = files = plan.source.files()
+            return count_of_rows(plan.source, files)
+        return sum(batch.num_rows for batch in self._projected(counting, None))
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:  # Any: capsules have no type
         return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    def _projected(self, plan: ScanPlan, limit: int | None) -> Generator[pa.RecordBatch, None, None]:
+        """The rows that come out, at most `limit`."""
+        missing = limit
+        with closing(self._rows(plan, limit)) as batches:
+            while missing is None or missing > 0:
+                rows = next(batches, None)
+                if rows is None:
+                    return
+                for batch in plan.projection.applied(rows, plan.keep):
+                    part = batch if missing is None else batch.slice(0, missing)
+                    missing = None if missing is None else missing - part.num_rows
+                    yield part
+                    if missing == 0:
+                        return
+
+    def _rows(self, plan: ScanPlan, limit: int | None) -> LazyRecordBatchIterator | Batches:
+        """What is read; no more than the limit where every row read comes out."""
+        source = plan.source
+        if plan.keep is None and limit is not None:
+            before = source.config.limit
+            source = source.with_config(limit=limit if before is None else min(limit, before))
+        elif plan.is_counted:
+            self._latest = files = source.files()
+            return counted_rows(source, files, plan.reads)
+        rows = source.rows(plan.reads) if plan.file is None else scan_of_file(source, plan.file, plan.reads)
+        self._latest = rows
+        return rows.batches()
 
 
 def plan_scan(
@@ -146,18 +198,19 @@ def plan_scan(
     projection = projection_of(columns, schema)
     source = source.with_config(batch_size=batch_size)
     reads = dict.fromkeys(projection.reads)
+    pushed = Pushed()
     if keep is not None:
         _check_filter(keep, schema)
         # A limit of the source counts rows before the filter is asked.
         is_limited = source.config.limit is not None
-        pushed = Pushed() if is_limited else pushed_filter(keep, source.snapshot.schema)
+        pushed = pushed if is_limited else pushed_filter(keep, source.snapshot.schema)
         if pushed.condition is not None:
             source = narrowed(source, pushed.condition)
         if pushed.is_exact:
             keep = None
         else:
             reads |= dict.fromkeys(columns_needed([keep], schema))
-    return ScanPlan(source, projection, tuple(reads) or (ROW_MARK,), keep)
+    return ScanPlan(source, projection, tuple(reads) or (ROW_MARK,), keep, pushed=pushed)
 
 
 def source_token(source: RowSource) -> tuple[str, ...]:
@@ -184,35 +237,6 @@ def _check_filter(keep: Any, schema: pa.Schema) -> None:  # Any: whatever the ca
         with_metadata(schema).empty_table().filter(keep)
     except (pa.ArrowException, ValueError, TypeError) as error:
         raise refused(error, f"the filter {keep} does not fit the table") from error
-
-
-def _projected(plan: ScanPlan, limit: int | None) -> Generator[pa.RecordBatch, None, None]:
-    """The rows that come out, at most `limit`."""
-    missing = limit
-    with _rows(plan, limit) as batches:
-        while missing is None or missing > 0:
-            rows = batches.next()
-            if rows is None:
-                return
-            for batch in plan.projection.applied(rows, plan.keep):
-                part = batch if missing is None else batch.slice(0, missing)
-                missing = None if missing is None else missing - part.num_rows
-                yield part
-                if missing == 0:
-                    return
-
-
-def _rows(plan: ScanPlan, limit: int | None) -> LazyRecordBatchIterator:
-    """What is read; no more than the limit where every row read comes out."""
-    source = plan.source
-    if plan.keep is None and limit is not None:
-        before = source.config.limit
-        source = source.with_config(limit=limit if before is None else min(limit, before))
-    if plan.file is not None:
-        return rows_of_file(source, plan.file, plan.reads)
-    if not plan.projection.reads and plan.keep is None and is_countable(source):
-        return counted_rows(source, plan.reads)
-    return source.rows(plan.reads).batches()
 
 
 def _at(

@@ -1,9 +1,8 @@
-"""One DuckDB session: its settings, and its errors in our words.
+"""One DuckDB session: its settings, and how names and text are written in it.
 
-Why: DuckDB is an extra, and what it raises must end as an error of `lazydelta.errors`. Contract: a session
-is in memory, holds at most `memory_limit` and spills the rest to `temp_directory`; names in a query mean
-registered tables, never variables of the program around it. An error of lazydelta that went through DuckDB
-comes out as it was.
+Why: DuckDB is an extra, so that it is imported here alone, and late. Contract: a session is in memory, holds
+at most `memory_limit` and spills the rest to `temp_directory`; names in a query mean registered tables, never
+variables of the program around it.
 """
 
 from __future__ import annotations
@@ -12,8 +11,7 @@ import os
 import re
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,19 +19,11 @@ import msgspec
 
 from lazydelta import limits
 from lazydelta.engines.frames import needs
-from lazydelta.errors import InvalidRequestError, LazyDeltaError
-from lazydelta.rows.prefetch import PrefetchClosedError
+from lazydelta.errors import InvalidRequestError
 
 Duck = Any  # Any: DuckDB is an extra; its classes are not named here, so that it may be missing
 Parameters = Sequence[Any] | Mapping[str, Any] | None  # Any: values that DuckDB binds
 
-_SHOWN_MAX = 500
-_CARET = re.compile(r"^LINE (\d+): (.*)\n( *)\^", re.MULTILINE)
-_KIND = re.compile(r"^[A-Z][A-Za-z ]+ Error: ")
-_HINT = re.compile(r"(?:Candidate|Did you mean).*", re.DOTALL)
-_MEMORY_FIX = (
-    "raise memory_limit (--memory-limit), give temp_directory on a disk with room, or ask for less at once"
-)
 _SIZE = re.compile(r"\s*\d+(\.\d+)?\s*([KMGT]i?)?B?\s*\Z", re.IGNORECASE)
 
 
@@ -78,77 +68,9 @@ def spelled(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-@contextmanager
-def told(query: str, noted: Callable[[], Exception | None] = lambda: None) -> Iterator[None]:
-    """Turn DuckDB's errors into ours; `noted` knows what went wrong below DuckDB."""
-    try:
-        yield
-    except (LazyDeltaError, PrefetchClosedError):
-        raise
-    except Exception as error:
-        below = noted()
-        if below is not None:
-            raise below from None
-        ours = _translated(error, query)
-        if ours is None:
-            raise
-        raise ours from error
-
-
-def _translated(error: Exception, query: str) -> LazyDeltaError | None:
-    """Our error, or None where it is a bug and keeps its traceback."""
-    text = str(error)
-    kind = type(error).__name__
-    match = _KIND.search(text)
-    named = kind if match is None else match[0].removesuffix(" Error: ").replace(" ", "")
-    if named.startswith(("OutOfMemory", "Outof")):
-        return LazyDeltaError(
-            f"the query needs more memory than it may use: {_message(text)}", _shown(query), _MEMORY_FIX
-        )
-    if named.startswith(("Internal", "Fatal")) or not _is_ducks(error, match is not None):
-        return None
-    if named.startswith("IO"):
-        return LazyDeltaError(
-            _message(text), _shown(query), "see the message: a file or the disk is at fault"
-        )
-    what = "the SQL does not parse" if named.startswith("Parser") else "the query cannot be run"
-    return InvalidRequestError(f"{what}: {_message(text)}", _place(text, query), _fix(text))
-
-
-def _is_ducks(error: Exception, is_spelled_so: bool) -> bool:
-    """Whether DuckDB said it: itself, or through the Arrow stream that it filled."""
-    module = type(error).__module__.partition(".")[0]
-    return module in ("duckdb", "_duckdb") or (module == "pyarrow" or is_spelled_so)
-
-
-def _message(text: str) -> str:
-    """The first paragraph, without the kind and the picture of the place."""
-    first = _HINT.split(_KIND.sub("", text).partition("\nLINE ")[0])[0]
-    return " ".join(first.split()).rstrip(".")
-
-
-def _place(text: str, query: str) -> str:
-    """`line 2, column 7: …`, where DuckDB points; else the query."""
-    found = _CARET.search(text)
-    if found is None:
-        return _shown(query)
-    line_number, shown, blanks = int(found[1]), found[2], len(found[3])
-    column = blanks - len(f"LINE {line_number}: ")
-    lines = query.splitlines()
-    line = lines[line_number - 1] if 0 < line_number <= len(lines) else shown
-    # A long line is shown in part: find where the part begins.
-    part = shown.strip(".")
-    offset = line.find(part) - (shown.find(part) if part else 0)
-    return f"SQL, line {line_number}, column {max(column, 0) + max(offset, 0) + 1}: {_shown(line)}"
-
-
-def _fix(text: str) -> str:
-    hint = _HINT.search(text.partition("\nLINE ")[0])
-    return "mend the query; it is DuckDB's SQL" if hint is None else " ".join(hint[0].split())
-
-
-def _shown(query: str) -> str:
-    return query if len(query) <= _SHOWN_MAX else query[: _SHOWN_MAX - 1] + "…"
+def text_literal(value: str) -> str:
+    """Text as SQL quotes it."""
+    return "'" + value.replace("'", "''") + "'"
 
 
 def _size(given: object) -> str:

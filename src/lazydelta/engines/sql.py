@@ -6,10 +6,12 @@ session's memory limit and spill; rows stream, so that whoever stops pulling sto
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+
+import pyarrow as pa
 
 from lazydelta.engines.running_query import RunningQuery
-from lazydelta.engines.session import Duck, Parameters, SqlOptions, open_session, told
+from lazydelta.engines.session import Duck, Parameters, SqlOptions, open_session
 from lazydelta.engines.sql_result import SqlResult
 from lazydelta.engines.watch import Watch
 from lazydelta.errors import InvalidRequestError
@@ -25,6 +27,7 @@ def run_sql(
 ) -> SqlResult:
     """The rows of a query over these tables; statements before the last run at once."""
     checked_query(query)
+    check_names(tables)
     session = open_session(options or SqlOptions())
     watch = Watch()
     try:
@@ -42,14 +45,16 @@ def answer(
     watch: Watch,
     *,
     parameters: Parameters = None,
+    known: Mapping[str, pa.Schema] | None = None,
 ) -> SqlResult:
-    """The rows of a query over tables in a session, which is closed with them."""
-    running = RunningQuery(session, query, tables, watch, parameters)
-    with told(query, watch.error):
-        schema = running.prepare()
-    result = SqlResult(schema, running.batches(), where=_shown(query), stop=running.stop)
-    result.handed_over = running.handed_over
-    return result
+    """The rows of a query over tables in a session, which is closed with them.
+
+    `known`: further tables that have names there, for what an error suggests.
+    """
+    schemas = {name: source.schema for name, source in tables.items()} | dict(known or {})
+    columns = {name: schema.names for name, schema in schemas.items()}
+    running = RunningQuery(session, query, tables, watch, parameters=parameters, known=columns)
+    return SqlResult(running.prepare(), running, where=_shown(query))
 
 
 def checked_query(query: object) -> str:
@@ -59,6 +64,19 @@ def checked_query(query: object) -> str:
     if not query.strip().strip(";"):
         raise InvalidRequestError("the query is empty", "SQL", "write one, as in: select count(*) from t")
     return query
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Raise where two names are one to SQL, which does not tell cases apart."""
+    seen: dict[str, str] = {}
+    for name in names:
+        if not isinstance(name, str) or not name:
+            raise InvalidRequestError(f"a table's name is {name!r}", "SQL", 'give {"name": table or URL}')
+        other = seen.setdefault(name.lower(), name)
+        if other != name:
+            raise InvalidRequestError(
+                f"the names {other!r} and {name!r} are the same in SQL", "SQL", "give the tables other names"
+            )
 
 
 def _shown(query: str) -> str:

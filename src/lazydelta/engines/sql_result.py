@@ -11,13 +11,26 @@ from typing import Any
 import pyarrow as pa
 
 from lazydelta.engines.frames import needs, pandas_frame
+from lazydelta.engines.query_report import QueryReport
+from lazydelta.engines.running_query import RunningQuery
 from lazydelta.rows.iterator import LazyRecordBatchIterator
 
 
 class SqlResult(LazyRecordBatchIterator):
     """An iterator of `pa.RecordBatch`, with DuckDB's names for what becomes of it."""
 
-    handed_over: str | None = None  # the table whose files DuckDB reads by itself, if there is one
+    def __init__(self, schema: pa.Schema, running: RunningQuery, *, where: str) -> None:
+        super().__init__(schema, running.batches(), where=where, stop=running.stop)
+        self._running = running
+
+    @property
+    def handed_over(self) -> str | None:
+        """The tables whose files DuckDB reads by itself, by commas; None: there is none."""
+        return ", ".join(self._running.handed_over) or None
+
+    def explain(self) -> QueryReport:
+        """What reached the scans, what is left to DuckDB, who reads the files, and what was read so far."""
+        return self._running.report()
 
     @property
     def columns(self) -> list[str]:

@@ -15,9 +15,11 @@ from contextlib import contextmanager
 import msgspec
 
 from lazydelta import limits
-from lazydelta.engines.dataset import Filter
 from lazydelta.engines.projection import Columns
+from lazydelta.engines.scanner import Filter, LazyScanner
 from lazydelta.rows.iterator import LazyRecordBatchIterator
+
+_REMEMBERED_MAX = 100  # scans that a query told of: a recursive one begins them by the thousand
 
 
 class Asked(msgspec.Struct, frozen=True, eq=False):
@@ -28,8 +30,12 @@ class Asked(msgspec.Struct, frozen=True, eq=False):
     filter: Filter
 
 
-class ProbeEndedError(Exception):
-    """A probe has learnt what it was sent for."""
+class Begun(msgspec.Struct, frozen=True, eq=False):
+    """A scan that a query began."""
+
+    asked: Asked
+    scanner: LazyScanner
+    row_limit: int | None  # of the query, told to the scan
 
 
 class Watch:
@@ -39,6 +45,7 @@ class Watch:
         self._lock = threading.Lock()
         self._error: Exception | None = None
         self._readers: weakref.WeakSet[LazyRecordBatchIterator] = weakref.WeakSet()
+        self._begun: list[Begun] = []
         self._is_stopped = False
         self._asked: list[Asked] | None = None
         self.row_limit: int | None = None  # of every scan
@@ -52,18 +59,20 @@ class Watch:
 
     @contextmanager
     def probing(self) -> Iterator[list[Asked]]:
-        """Meanwhile no scan begins: what was asked is noted, and the query fails."""
+        """Meanwhile scans give no rows: what is asked of them is noted."""
         self._asked = []
         try:
             yield self._asked
         finally:
             self._asked = None
 
-    def begin(self, asked: Asked) -> None:
-        """A scan is about to begin."""
-        if self._asked is not None:
+    def is_probe(self, asked: Asked) -> bool:
+        """Whether this is asked for the sake of the question."""
+        with self._lock:
+            if self._asked is None:
+                return False
             self._asked.append(asked)
-            raise ProbeEndedError
+            return True
 
     def error(self) -> Exception | None:
         """What went wrong first, if anything did."""
@@ -75,10 +84,17 @@ class Watch:
             if self._error is None and not self._is_stopped:
                 self._error = error
 
-    def add(self, reader: LazyRecordBatchIterator) -> None:
+    def begun(self) -> list[Begun]:
+        """The scans so far, in the order they began."""
+        with self._lock:
+            return list(self._begun)
+
+    def add(self, begun: Begun, reader: LazyRecordBatchIterator) -> None:
         """One more scan."""
         with self._lock:
             self._readers.add(reader)
+            if len(self._begun) < _REMEMBERED_MAX:
+                self._begun.append(begun)
             is_stopped = self._is_stopped
         if is_stopped:
             reader.close()

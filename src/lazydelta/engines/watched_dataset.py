@@ -1,7 +1,7 @@
 """A table as one query in DuckDB reads it: a dataset whose scans are watched.
 
-Contract: as `LazyDataset`. Besides, the watch is told what is asked and what goes wrong, it can end the
-scans, and what it knows of the query's plan makes them read less.
+Contract: as `LazyDataset`. Besides, the watch is told what is asked, what begins and what goes wrong, it can
+end the scans, and what it knows of the query's plan makes them read less.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from lazydelta.engines.dataset import Filter, LazyDataset
+from lazydelta.engines.dataset import LazyDataset
 from lazydelta.engines.projection import Columns
-from lazydelta.engines.scanner import LazyScanner
-from lazydelta.engines.watch import Asked, Watch
+from lazydelta.engines.scanner import Filter, LazyScanner
+from lazydelta.engines.watch import Asked, Begun, Watch
 from lazydelta.rows.iterator import LazyRecordBatchIterator
 from lazydelta.rows.source import RowSource
 
@@ -35,12 +35,9 @@ class WatchedDataset(LazyDataset):
         **_: Any,  # Any: further options of pyarrow
     ) -> LazyScanner:
         """A scan of these columns where the filter is true, exactly; nothing is read yet."""
-        self._watch.begin(Asked(self._name, columns, filter))
+        asked = Asked(self._name, columns, filter)
         try:
-            batch_rows = batch_size or self._watch.batch_rows
-            return _WatchedScanner(
-                self._source, self._watch, columns=columns, filter=filter, batch_size=batch_rows
-            )
+            return _WatchedScanner(self._source, self._watch, asked, batch_size)
         except Exception as error:
             self._watch.note(error)
             raise
@@ -49,23 +46,27 @@ class WatchedDataset(LazyDataset):
 class _WatchedScanner(LazyScanner):
     """A scan whose reader is watched; DuckDB asks for nothing else."""
 
-    def __init__(
-        self, source: RowSource, watch: Watch, **how: Any
-    ) -> None:  # Any: as `LazyScanner` takes them
-        super().__init__(source, **how)
+    def __init__(self, source: RowSource, watch: Watch, asked: Asked, batch_size: int | None) -> None:
+        batch_rows = batch_size or watch.batch_rows
+        super().__init__(source, columns=asked.columns, filter=asked.filter, batch_size=batch_rows)
+        self._table = source
         self._watch = watch
-        self._rows = source
-        self._is_unfiltered = how.get("filter") is None
+        self._asked = asked
+        self._is_probe = watch.is_probe(asked)
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows as a stream that C libraries can pull."""
+        schema = self.projected_schema
+        if self._is_probe:
+            return pa.RecordBatchReader.from_batches(schema, [])
+        scanner: LazyScanner = self
         found = self.to_batches(limit=self._watch.row_limit)
-        if self._watch.counts_only and self._is_unfiltered:
+        if self._watch.counts_only:
             # DuckDB asks for some column, where it needs none.
-            found = _counted(LazyScanner(self._rows, columns=[]).to_batches(), self.projected_schema)
-        batches = _watched(found, self._watch)
-        rows = LazyRecordBatchIterator(self.projected_schema, batches, where="the query")
-        self._watch.add(rows)
+            scanner = LazyScanner(self._table, columns=[], filter=self._asked.filter)
+            found = _counted(scanner.to_batches(), schema)
+        rows = LazyRecordBatchIterator(schema, _watched(found, self._watch), where="the query")
+        self._watch.add(Begun(self._asked, scanner, self._watch.row_limit), rows)
         return rows.to_reader()
 
 

@@ -143,3 +143,30 @@ def test_wrong_requests_are_told(
     assert ended.exit_code == exit_code
     assert told in ended.err
     assert "Traceback" not in ended.err
+
+
+def test_explain_tells_on_stderr_what_was_read(run: Run, readings: str) -> None:
+    ended = run("sql", readings, "select id from t where _event_hour = '2026021003'", "--explain", "--json")
+    assert ended.exit_code == 0
+    assert len(ended.out.splitlines()) == 30
+    told = dict(line.split(maxsplit=1) for line in ended.err.splitlines() if " " in line.strip())
+    assert told["table"].startswith("t  ")
+    assert "7 by partition" in told["files"]
+    assert "not handed over   its files have" in ended.err
+    assert 'filter            (_event_hour == "2026021003") decides the scan' in ended.err
+    assert "data files        1 opened" in ended.err
+
+
+def test_without_explain_nothing_is_told(run: Run, readings: str) -> None:
+    assert run("sql", readings, "select id from t where id = 3").err == ""
+
+
+def test_explain_of_a_query_whose_reader_had_enough_is_told(readings: str) -> None:
+    command = [*COMMAND, "sql", readings, "select t.* from t, range(100000)", "--explain"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout.read(100)
+        process.stdout.close()
+        assert "(not finished)" in process.stderr.read().decode()

@@ -84,6 +84,12 @@ def test_results_come_as_arrow_pandas_polars_and_batches(table: ld.Table) -> Non
     assert table.sql(query).columns == ["id", "value"]
 
 
+def test_columns_of_one_name_get_names_of_their_own(table: ld.Table) -> None:
+    found = table.sql("select a.id, b.id, a.id + 1 as id from t a join t b using (id) order by 1").read_all()
+    assert len(set(found.schema.names)) == 3
+    assert [column[5].as_py() for column in found.columns] == [5, 5, 6]
+
+
 def test_an_answer_without_rows_has_its_columns(table: ld.Table) -> None:
     found = table.sql("select id, value from t where id < 0").read_all()
     assert found.num_rows == 0

@@ -27,7 +27,7 @@ def test_the_examples_in_python_print_what_the_page_says(folder: Path) -> None:
         for (kind, body), (next_kind, said) in pairwise(found)
         if (kind, next_kind) == ("python", "text")
     ]
-    assert len(pairs) == 4
+    assert len(pairs) == 5
     assert [(body, run_python(body, folder)) for body, _ in pairs] == pairs
 
 
