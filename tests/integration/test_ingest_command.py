@@ -5,6 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +61,26 @@ def lazydelta_ingest(*arguments: str | Path, **variables: str) -> subprocess.Com
     )
 
 
+@contextmanager
+def busy_repository() -> Iterator[tuple[str, list[str]]]:
+    """A Maven repository that refuses everything; what it was asked for."""
+    asked: list[str] = []
+
+    class Busy(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_error(503)
+
+        do_HEAD = do_GET  # noqa: N815
+
+        def log_message(self, *_: object) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Busy) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/maven2", asked
+        server.shutdown()
+
+
 def test_json_tells_events_and_the_summary_as_objects(spark: SparkSession, tmp_path: Path) -> None:
     source, target = write_json(tmp_path / "in", ROWS), tmp_path / "out"
     settings = tmp_path / "pipeline.toml"
@@ -103,8 +127,10 @@ def test_a_wrong_source_ends_with_words_and_code_2(tmp_path: Path) -> None:
 
 
 def test_jars_that_cannot_be_fetched_say_what_to_set(tmp_path: Path) -> None:
-    variables = {CACHE_VARIABLE: str(tmp_path / "cache"), MAVEN_VARIABLE: "http://127.0.0.1:9/maven2"}
-    done = lazydelta_ingest(tmp_path, tmp_path / "out", "--event-time", "ts", *FAST, **variables)
+    with busy_repository() as (url, asked):
+        variables = {CACHE_VARIABLE: str(tmp_path / "cache"), MAVEN_VARIABLE: url}
+        done = lazydelta_ingest(tmp_path, tmp_path / "out", "--event-time", "ts", *FAST, **variables)
+    assert len([path for path in asked if path.endswith("delta-spark_4.2_2.13-4.4.0.pom")]) >= 3, "tries"
     assert (done.returncode, done.stdout) == (7, "")
     assert "delta-spark_4.2_2.13" in done.stderr
     assert all(word in done.stderr for word in (MAVEN_VARIABLE, "spark.jars", "spark.jars.ivy"))

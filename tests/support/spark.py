@@ -3,8 +3,8 @@
 Why one: a session takes 8 to 20 seconds to start and a JVM holds only one SparkContext.
 Contract: the session is the pipeline's own (`lazydelta.spark.session`), made small and fast. The jars are
 kept in the project's cache (`LAZYDELTA_CACHE`, `.cache` of the repository by default); once they are
-there the session starts without a network. A test that starts the command, and with it Java of its own, calls
-`environment_of_commands`: the command's jars are then there, fetched by one process at a time.
+there the session starts without a network; they are fetched by one process at a time. A test that starts the
+command, and with it Java of its own, calls `environment_of_commands`: the command's jars are then there.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +59,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 def start_session(scratch: Path) -> SparkSession:
     """A local session; what Spark itself leaves behind goes to `scratch`."""
     settings = {key: value.format(scratch=scratch) for key, value in FAST_SETTINGS.items()}
-    return start(plan_launch(settings, environment()))
+    with _alone():
+        launch = plan_launch(settings, environment())
+        if launch.settings["spark.jars.packages"]:
+            return start(launch)
+    return start(launch)
 
 
 def environment() -> dict[str, str]:
@@ -87,10 +92,17 @@ def delta_log(spark: SparkSession, table: Path | str) -> Any:  # Any: an object 
 
 @functools.cache
 def _fetch_jars() -> None:
+    with _alone():
+        if plan_launch({}, environment()).settings["spark.jars.packages"]:
+            # In a process of its own: this one may have a session, or want another.
+            subprocess.run([sys.executable, "-c", _FETCH], check=True, env=environment(), timeout=500)
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """One process at a time fetches jars: a repository that is asked too much at once refuses."""
     folder = cache_folder()
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".jars.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if plan_launch({}, environment()).settings["spark.jars.packages"]:
-            # In a process of its own: this one may have a session, or want another.
-            subprocess.run([sys.executable, "-c", _FETCH], check=True, env=environment(), timeout=500)
+        yield

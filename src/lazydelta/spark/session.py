@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -82,6 +83,7 @@ _QUIET_SETTINGS = {
 _UNFETCHED = re.compile(
     r"unresolved dependency|UNRESOLVED DEPENDENCIES|Server access error|download failed", re.I
 )
+_FETCH_PAUSES = (2.0, 8.0)  # seconds before another try: a repository that is busy answers "not found" too
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,14 +142,20 @@ def start(launch: Launch) -> SparkSession:
         conf.set(key, value)
         if not is_secret(key, value):
             shown.set(key, value)
-    try:
-        with launch.log.open("ab") as log:
-            started: Any = launch_gateway  # Any: py4j has no types
-            gateway = started(shown, {"stdout": log, "stderr": log})
-        SparkContext(conf=conf, gateway=gateway)
-        session: SparkSession = _spark_session_class().builder.getOrCreate()
-    except (PySparkException, Py4JError, OSError) as problem:
-        raise _unstarted(launch, problem) from problem
+    started: Any = launch_gateway  # Any: py4j has no types
+    pauses = list(_FETCH_PAUSES)
+    while True:
+        try:
+            with launch.log.open("wb") as log:
+                gateway = started(shown, {"stdout": log, "stderr": log})
+            SparkContext(conf=conf, gateway=gateway)
+            session: SparkSession = _spark_session_class().builder.getOrCreate()
+            break
+        except (PySparkException, Py4JError, OSError) as problem:
+            # One download of many that fails ends Java; what was fetched by then is kept.
+            if not pauses or not _lacks_jars(_said(launch)):
+                raise _unstarted(launch, problem) from problem
+            time.sleep(pauses.pop(0))
     if launch.jars_marker is not None:
         launch.jars_marker.touch()
     return session
@@ -289,13 +297,21 @@ def _marker_name(packages: list[str]) -> str:
     return packages[0].replace(":", "_") if len(packages) == 1 else _ivy_name(packages)
 
 
+def _said(launch: Launch) -> str:
+    try:
+        return launch.log.read_text("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _lacks_jars(log: str) -> bool:
+    return _UNFETCHED.search(log) is not None
+
+
 def _unstarted(launch: Launch, problem: BaseException) -> LazyDeltaError:
     """Why Spark did not start, from what it wrote before it ended."""
-    try:
-        log = launch.log.read_text("utf-8", "replace")
-    except OSError:
-        log = ""
-    if _UNFETCHED.search(log):
+    log = _said(launch)
+    if _lacks_jars(log):
         missing = re.search(r"unresolved dependency: ([^\s;]+)", log)
         return StorageError(
             f"the jars of Delta Lake cannot be fetched: {missing[1] if missing else DELTA_PACKAGE}",
