@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.chaos.crew import Crew
-from bench.chaos.replay import Live, Replay
+from bench.chaos.replay import Replay
 from bench.chaos.report import Tally, render, save
 from bench.chaos.start import make_start, put_start
 from bench.chaos.stores import STORES, running_stores
@@ -38,6 +38,8 @@ LOOK_SECONDS = 0.5
 TELL_SECONDS = 30.0
 KEEPER_SECONDS = 3.0  # to catch up, once nobody writes
 RUNS_KEPT = 3
+SPARK_SECONDS_MAX = 180.0
+SPARK_KILL_SECONDS = 200.0  # from one kill of Spark to the next: it takes long to come back
 # Readers: of which store, and how many threads each.
 READERS = (("local", 2), ("local", 1), ("s3", 2), ("azurite", 2))
 
@@ -67,7 +69,9 @@ def main() -> int:
         path = str(save_world(world))
         with Crew(folder, tally, random.Random(options.seed)) as crew:
             keeper = crew.add("keeper", "bench.chaos.keeper", path, store="keeper")
-            _hire(crew, path, world, with_spark=not options.no_spark)
+            if not options.no_spark:
+                _start_spark(crew, path)
+            _hire(crew, path, world)
             _go_on(crew, tally, options)
             crew.dismiss(but=keeper)
             time.sleep(KEEPER_SECONDS)
@@ -85,24 +89,30 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--stores", nargs="+", choices=STORES, default=list(STORES))
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--files-per-hour", type=int, default=25, help=f"of {HOURS} hours")
-    parser.add_argument("--kill-seconds", type=float, default=6.0, help="between kills, on average")
+    parser.add_argument("--kill-seconds", type=float, default=9.0, help="between kills, on average")
     parser.add_argument("--no-spark", action="store_true")
     cache = os.environ.get("LAZYDELTA_CACHE") or str(Path(__file__).resolve().parents[2] / ".cache")
     parser.add_argument("--folder", default=f"{cache}/chaos")
     return parser.parse_args()
 
 
-def _hire(crew: Crew, path: str, world: World, *, with_spark: bool) -> None:
-    """Everybody."""
+def _start_spark(crew: Crew, path: str) -> None:
+    """The slowest to start: the others wait for it."""
+    words = (path, "{seed}", "{events}")
+    spark = crew.add("spark", "bench.chaos.spark_writer", *words, store="spark", is_mortal=True, niceness=3)
+    give_up = time.monotonic() + SPARK_SECONDS_MAX
+    while not spark.events.stat().st_size and time.monotonic() < give_up:
+        time.sleep(LOOK_SECONDS)
+
+
+def _hire(crew: Crew, path: str, world: World) -> None:
+    """Writers, whoever tends sidecars, and readers."""
     for spec in world.tables:
         at = {"store": spec.store, "is_mortal": True, "niceness": 5}
         words = (path, spec.name, "{seed}", "{events}")
         for number in range(2 if spec.store == "local" else 1):
             crew.add(f"writer-{spec.name}-{number}", "bench.chaos.writer", *words, **at)
         crew.add(f"tender-{spec.name}", "bench.chaos.tender", *words, **at)
-    if with_spark:
-        words = (path, "{seed}", "{events}")
-        crew.add("spark", "bench.chaos.spark_writer", *words, store="spark", is_mortal=True, niceness=8)
     there = {spec.store for spec in world.tables}
     for number, (store, threads) in enumerate(READERS):
         if store in there:
@@ -115,7 +125,7 @@ def _go_on(crew: Crew, tally: Tally, options: argparse.Namespace) -> None:
     dice = random.Random(options.seed)
     started = time.monotonic()
     kill_at = started + options.kill_seconds
-    kill_spark_at = started + 150.0
+    kill_spark_at = started + SPARK_KILL_SECONDS
     tell_at = started + TELL_SECONDS
     while (now := time.monotonic()) < started + options.seconds:
         time.sleep(LOOK_SECONDS)
@@ -125,7 +135,7 @@ def _go_on(crew: Crew, tally: Tally, options: argparse.Namespace) -> None:
             kill_at = now + dice.expovariate(1 / options.kill_seconds)
         if now > kill_spark_at:
             crew.kill_one(with_spark=True)
-            kill_spark_at = now + 150.0
+            kill_spark_at = now + SPARK_KILL_SECONDS
         if now > tell_at:
             print(
                 f"{now - started:5.0f} s: {tally.verified:,} scans verified, {tally.failed} failed, "
@@ -141,7 +151,7 @@ def _at_the_end(spec: TableSpec, tally: Tally) -> dict[str, Any]:
     """The table as it was left: how large, and whether a sidecar of it holds what the log does."""
     replay = Replay(spec.kept)
     newest = replay.newest()
-    live: Live = replay.live
+    live = replay.live
     storage = open_storage(spec.url, Settings(storage_options=spec.options))
     verified = "none"
     try:

@@ -12,6 +12,7 @@ import random
 import time
 from collections.abc import Callable
 from contextlib import closing
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -19,12 +20,13 @@ import pyarrow.compute as pc
 
 import lazydelta as ld
 from bench.chaos.kept_rows import DATA_COLUMNS, Digest, KeptRows, digest_of
-from bench.chaos.replay import Live, Replay, hour_of
+from bench.chaos.live_files import LiveFiles
+from bench.chaos.replay import Replay
 from bench.chaos.world import HOUR_COLUMN, TableSpec, World
 from tests.support.keys import FileKey
 
-HELD_SECONDS = (0.0, 0.0, 0.0, 0.0, 0.5, 4.0)  # between opening a table and reading it
-OLDEST_BACK = 150  # versions that a pinned scan goes back, at most
+HELD_SECONDS = (0.0,) * 40 + (0.1,) * 6 + (0.5, 0.5, 1.0, 6.0)  # after the first file of a scan
+OLDEST_BACK = 40  # versions that a pinned scan goes back, at most
 ROWS_COLUMNS = (*DATA_COLUMNS, HOUR_COLUMN)
 _SHOWN = 20
 
@@ -44,6 +46,7 @@ class Asked:
         self, world: World, spec: TableSpec, replay: Replay, rows: KeptRows, dice: random.Random
     ) -> None:
         self.world, self.spec, self.replay, self.rows, self.dice = world, spec, replay, rows, dice
+        self.kind = ""
         self.query: dict[str, Any] = {}
         self.version: int | None = None
         self.explained = ""
@@ -53,7 +56,7 @@ class Asked:
         """The newest version, or one of the past; never one older than what had been kept before."""
         newest = self.replay.newest()
         pinned = None
-        if may_pin and self.dice.random() < 0.3:
+        if may_pin and self.dice.random() < 0.25:
             pinned = self.dice.randint(max(0, newest - OLDEST_BACK), newest)
             self.version = pinned
         self.query |= {"pinned": pinned, "options": options or {}}
@@ -67,7 +70,7 @@ class Asked:
             raise WrongAnswer("lost", {"newest": newest, "opened": table.version})
         return table
 
-    def live(self, version: int) -> Live:
+    def live(self, version: int) -> LiveFiles:
         """The files of that version."""
         if not self.replay.wait_for(version):
             raise WrongAnswer("wrong", {"version": version, "which": "was never committed"})
@@ -76,13 +79,14 @@ class Asked:
     def tell(self, scan: ld.Scan | None, tier: str | None = None) -> None:
         """One scan has been verified."""
         if scan is None:
-            self.scans.append({"tier": tier, "fallbacks": {}})
+            self.scans.append({"kind": self.kind, "tier": tier, "fallbacks": {}})
             return
         report = scan.explain()
         source = report.source.split(" ")[0]
         self.explained = str(report)
         self.scans.append(
             {
+                "kind": self.kind,
                 "tier": f"{source}, deltas" if report.delta_files else source,
                 "fallbacks": dict(report.fallbacks_by_kind),
                 "retries": report.retries,
@@ -99,13 +103,13 @@ def take(asked: Asked, table: ld.Table) -> None:
     limit = asked.dice.choice([1, 10, 100, 1000])
     hour = asked.hour()
     where = asked.dice.choice([None, f"{HOUR_COLUMN} >= '{hour}'"])
-    _check_files(asked, table, where, lambda action: where is None or hour_of(action) >= hour, limit=limit)
+    _check_files(asked, table, where, lambda at: where is None or at >= hour, limit=limit)
 
 
 def last_hour(asked: Asked, table: ld.Table) -> None:
     """The files of the newest hours."""
     hour = asked.world.hour(asked.dice.choice([0, 1, 3]))
-    _check_files(asked, table, f"{HOUR_COLUMN} >= '{hour}'", lambda action: hour_of(action) >= hour)
+    _check_files(asked, table, f"{HOUR_COLUMN} >= '{hour}'", lambda at: at >= hour)
 
 
 def some_hours(asked: Asked, table: ld.Table) -> None:
@@ -116,7 +120,7 @@ def some_hours(asked: Asked, table: ld.Table) -> None:
         asked,
         table,
         f"{HOUR_COLUMN} between '{first}' and '{last}'",
-        lambda action: first <= hour_of(action) <= last,
+        lambda at: first <= at <= last,
         order=order,
     )
 
@@ -133,7 +137,7 @@ def by_value(asked: Asked, table: ld.Table) -> None:
     scan = table.scan(f"value < {bound}")
     found = _keys(scan)
     live = asked.live(table.version)
-    wanted = {key for key, action in live.items() if _least_value(action) < bound}
+    wanted = {key for key, action in live.items() if _least_value(action.get("stats")) < bound}
     _compare(asked, scan, found, wanted=wanted, allowed=set(live))
 
 
@@ -144,7 +148,7 @@ def file_pages(asked: Asked, table: ld.Table) -> None:
     size, pages_max = asked.dice.choice([20, 300, 2000]), asked.dice.randint(1, 5)
     asked.query |= {"what": "file pages", "where": where, "order": order, "size": size}
     live = asked.live(table.version)
-    wanted = {key for key, action in live.items() if where is None or hour_of(action) >= hour}
+    wanted = live.keys_of(lambda at: where is None or at >= hour)
     found: list[FileKey] = []
     token, at = None, table
     for _ in range(pages_max):
@@ -170,7 +174,7 @@ def rows_of_an_hour(asked: Asked, table: ld.Table) -> None:
     asked.query |= {"what": "rows of an hour", "where": where}
     scan = table.scan(where, order=asked.dice.choice([None, "asc", "desc"]))
     found = scan.to_arrow(list(ROWS_COLUMNS))
-    wanted = asked.rows.of_hours(asked.live(table.version), {hour})
+    wanted = asked.rows.of_hour(asked.live(table.version), hour)
     if bound is not None:
         wanted = wanted.filter(pc.less(wanted["value"], bound))
     _same_rows(asked, digest_of(found), digest_of(wanted), scan)
@@ -193,7 +197,7 @@ def take_rows(asked: Asked, table: ld.Table) -> None:
     scan = table.scan(f"{HOUR_COLUMN} >= '{hour}'", limit=limit)
     found = scan.to_arrow([*ROWS_COLUMNS, "_file_path", "_row_index"])
     live = asked.live(table.version)
-    there = [(key, action) for key, action in live.items() if hour_of(action) >= hour]
+    there = [(key, live[key]) for key in live.keys_of(lambda at: at >= hour)]
     count = 0
     by_path = {key[0]: (key, action) for key, action in there}
     for path in set(found["_file_path"].to_pylist()):
@@ -226,7 +230,7 @@ def row_pages(asked: Asked, table: ld.Table) -> None:
         if page.version != table.version or (token is not None and page.rows.num_rows != size):
             raise WrongAnswer("wrong", {"version": page.version, "rows": page.rows.num_rows})
         if token is None:
-            wanted = asked.rows.of_hours(asked.live(table.version), {hour})
+            wanted = asked.rows.of_hour(asked.live(table.version), hour)
             _same_rows(asked, digest_of(pa.concat_tables(pages)), digest_of(wanted), scan)
             return
         asked.tell(scan)
@@ -240,7 +244,7 @@ def by_sql(asked: Asked, table: ld.Table) -> None:
     asked.query |= {"what": "sql", "hour": hour}
     counted = "select count(*), sum(id)::hugeint, sum(value), count(label), min(ts), max(ts) from t"
     found = table.sql(f"{counted} where {HOUR_COLUMN} = '{hour}'").fetchall()[0]
-    rows = asked.rows.of_hours(asked.live(table.version), {hour})
+    rows = asked.rows.of_hour(asked.live(table.version), hour)
     total = pc.sum(rows["id"]).as_py()
     bounds = pc.min_max(rows["ts"]).as_py()
     wanted = (
@@ -266,7 +270,7 @@ def stats_of_files(asked: Asked, table: ld.Table) -> None:
     """Statistics of some files by path; some of these are no longer live, or not yet."""
     newest = asked.replay.newest()
     other = asked.replay.at(asked.dice.randint(max(0, newest - 40), newest))
-    paths = sorted({key[0] for key in asked.dice.sample(sorted(other, key=str), 5)})
+    paths = sorted({key[0] for key in asked.dice.sample(list(other), 5)})
     asked.query |= {"what": "stats of files", "paths": paths}
     answer = table.get_stats_for_files(paths, ["id"])
     live = {key[0] for key in asked.live(table.version)}
@@ -277,7 +281,8 @@ def stats_of_files(asked: Asked, table: ld.Table) -> None:
 
 
 # What is asked, and how often.
-CHECKS: dict[Callable[[Asked, ld.Table], None], int] = {
+Check = Callable[[Asked, ld.Table], None]
+CHECKS: dict[Check, int] = {
     take: 30,
     last_hour: 30,
     some_hours: 6,
@@ -296,7 +301,7 @@ def _check_files(
     asked: Asked,
     table: ld.Table,
     where: str | None,
-    keeps: Callable[[dict[str, Any]], bool],
+    keeps: Callable[[str], bool],
     *,
     limit: int | None = None,
     order: str | None = None,
@@ -306,7 +311,7 @@ def _check_files(
     pause = asked.dice.choice(HELD_SECONDS)
     found = _keys(scan, pause=pause)
     live = asked.live(table.version)
-    wanted = {key for key, action in live.items() if keeps(action)}
+    wanted = live.keys_of(keeps)
     is_cut = limit is not None and limit < len(wanted)
     if is_cut and len(found) != limit:
         raise WrongAnswer("lost", {"found": len(found), "limit": limit, "there are": len(wanted)})
@@ -346,8 +351,8 @@ def _compare(
         )
 
 
-def _check_order(found: list[FileKey], live: Live, order: str, *, is_whole: bool) -> None:
-    places = [(hour_of(live[key]), key[0]) for key in found]
+def _check_order(found: list[FileKey], live: LiveFiles, order: str, *, is_whole: bool) -> None:
+    places = [(str(live[key]["partitionValues"][HOUR_COLUMN]), key[0]) for key in found]
     if places != sorted(places, reverse=order == "desc"):
         raise WrongAnswer("wrong", {"which": "is not in order", "order": order, "is whole": is_whole})
 
@@ -362,9 +367,10 @@ def _same_rows(asked: Asked, found: Digest, wanted: Digest, scan: ld.Scan | None
         raise WrongAnswer(kind, {"digest found": list(found), "digest wanted": list(wanted)})
 
 
-def _least_value(action: dict[str, Any]) -> float:
+@lru_cache(maxsize=100_000)
+def _least_value(text: str | None) -> float:
     """The least value by the statistics; minus infinity where they do not tell."""
-    stats = json.loads(action.get("stats") or "{}")
+    stats = json.loads(text or "{}")
     least = stats.get("minValues", {}).get("value")
     is_empty = stats.get("numRecords") == 0
     return float("inf") if is_empty else float("-inf") if least is None else float(least)

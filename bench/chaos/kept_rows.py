@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from bench.chaos.replay import Live, hour_of
+from bench.chaos.live_files import LiveFiles
+from bench.chaos.replay import hour_of
 from bench.chaos.vectors import deleted_rows
 from bench.chaos.world import HOUR_COLUMN
 from tests.support.keys import Action, FileKey
@@ -52,9 +53,9 @@ class KeptRows:
         """Of all rows of these."""
         return add_digests(self._digest(key, action) for key, action in files)
 
-    def of_hours(self, live: Live, hours: set[str]) -> pa.Table:
-        """All rows of some hours."""
-        tables = [self.rows(key, action) for key, action in live.items() if hour_of(action) in hours]
+    def of_hour(self, live: LiveFiles, hour: str) -> pa.Table:
+        """All rows of an hour."""
+        tables = [self.rows(key, action) for key, action in live.of_hour(hour).items()]
         return pa.concat_tables(tables) if tables else EMPTY
 
     def _digest(self, key: FileKey, action: Action) -> Digest:

@@ -8,13 +8,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import obstore
-from obstore.exceptions import AlreadyExistsError, NotFoundError
+from obstore.exceptions import AlreadyExistsError, GenericError, NotFoundError
 from obstore.store import AzureStore, LocalStore, S3Store
 
 from bench.chaos.world import TableSpec
 from lazydelta.settings import Settings
 from lazydelta.storage.address import parse_address
 from lazydelta.storage.connect import connect
+
+ATTEMPTS = 5
 
 
 class Objects:
@@ -33,10 +35,15 @@ class Objects:
 
     def get(self, name: str) -> bytes | None:
         """The whole of it; None where there is no such file."""
-        try:
-            return bytes(obstore.get(self._store, self._prefix + name).bytes())
-        except (NotFoundError, FileNotFoundError):
-            return None
+        for attempt in range(ATTEMPTS):
+            try:
+                return bytes(obstore.get(self._store, self._prefix + name).bytes())
+            except (NotFoundError, FileNotFoundError):
+                return None
+            except GenericError:  # a busy machine: the emulator did not answer in time
+                if attempt == ATTEMPTS - 1:
+                    raise
+        raise AssertionError("unreachable")
 
     def put(self, name: str, body: bytes | Path) -> None:
         """Write it, whatever was there."""

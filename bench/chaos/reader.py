@@ -22,12 +22,13 @@ from pathlib import Path
 from typing import Any
 
 import lazydelta as ld
-from bench.chaos.checks import CHECKS, Asked, WrongAnswer, every_row
+from bench.chaos.checks import CHECKS, Asked, Check, WrongAnswer, every_row, last_hour, take
 from bench.chaos.judge import kind_of
 from bench.chaos.kept_rows import KeptRows
 from bench.chaos.objects import Objects
 from bench.chaos.replay import Replay
 from bench.chaos.world import Events, TableSpec, World, load_world
+from lazydelta import limits
 from lazydelta.errors import LazyDeltaError
 
 FAILURES_SAVED_MAX = 5  # by one process
@@ -36,18 +37,25 @@ OPTIONS: tuple[dict[str, str], ...] = (
     CACHED,
     CACHED,
     CACHED,
+    CACHED | {"delta.commit.parallelism": "1"},
     {"delta.cache.bytes": "0"},
+    {"delta.cache.bytes": "0", "delta.commit.parallelism": "2"},
     {"delta.cache.bytes": "200000"},
     CACHED | {"delta.sidecar.enabled": "false"},
     {"delta.cache.bytes": "0", "delta.sidecar.enabled": "false"},
 )
+DELTA_COMMITS = 3  # the tails of these tables are short: delta files serve them from here on
 DEADLINE = {"delta.scan.timeout_seconds": "0.05"}
+# Asked of the same table after that, while others go on: so many, and which. Most scans are cheap.
+MORE_COUNTS = (0, 0, 1, 2, 4, 6, 9)
+MORE: tuple[Check, ...] = (take, last_hour)
 DEADLINE_SHARE = 0.01
 EVERY_ROW_SHARE = 0.001  # of the questions to a table on the local disk
 
 
 def main(world_path: str, table: str, name: str, threads: str, events_path: str) -> None:
     """Until the process is ended."""
+    limits.SIDECAR_DELTA_COMMITS = DELTA_COMMITS
     faulthandler.register(signal.SIGUSR1, all_threads=True)
     world = load_world(world_path)
     reader = Reader(world, world.table(table), name, Events(Path(events_path)))
@@ -89,7 +97,10 @@ class Reader:
         started = time.perf_counter()
         outcome = "ok"
         try:
-            check(asked, asked.open(options=options))
+            table = asked.open(options=options)
+            for each in (check, *dice.choices(MORE, k=dice.choice(MORE_COUNTS))):
+                asked.kind = each.__name__
+                each(asked, table)
         except WrongAnswer as wrong:
             outcome = f"FAILED: {wrong.kind}"
             self._save(seed, asked, {"wrong": wrong.kind, **wrong.detail})

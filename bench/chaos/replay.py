@@ -14,12 +14,11 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
-from tests.support.keys import Action, FileKey, file_key
-
-Live = dict[FileKey, Action]
+from bench.chaos.live_files import LiveFiles
+from tests.support.keys import Action, file_key
 
 MARK_EVERY = 16  # versions whose state is kept for good
-STATES_KEPT = 12
+STATES_KEPT = 32
 _NO_ROOT = Path("/-")  # no path in these tables is absolute
 
 
@@ -30,9 +29,9 @@ class Replay:
         self._log = kept / "_delta_log"
         self._lock = threading.RLock()
         self._newest = -1
-        self._live: Live = {}
-        self._marks: dict[int, Live] = {}
-        self._states: OrderedDict[int, Live] = OrderedDict()
+        self._live = LiveFiles()
+        self._marks: dict[int, LiveFiles] = {}
+        self._states: OrderedDict[int, LiveFiles] = OrderedDict()
         self.table_state: dict[str, Action] = {}  # protocol and metaData, of the newest
 
     def newest(self) -> int:
@@ -46,16 +45,16 @@ class Replay:
     def apply(self, lines: list[dict[str, Any]]) -> None:
         """One more version, told by its commit."""
         with self._lock:
-            apply_commit(self._live, lines)
+            self._live = after_commit(self._live, lines)
             self._newest += 1
             for line in lines:
                 self.table_state |= {kind: line[kind] for kind in ("protocol", "metaData") if line.get(kind)}
             if self._newest % MARK_EVERY == 0:
-                self._marks[self._newest] = dict(self._live)
+                self._marks[self._newest] = self._live
 
     @property
-    def live(self) -> Live:
-        """The newest state; not to be changed."""
+    def live(self) -> LiveFiles:
+        """The newest state."""
         return self._live
 
     def wait_for(self, version: int, *, seconds_max: float = 60.0) -> bool:
@@ -67,8 +66,8 @@ class Replay:
             time.sleep(0.02)
         return True
 
-    def at(self, version: int) -> Live:
-        """The live files of a version that is kept; not to be changed."""
+    def at(self, version: int) -> LiveFiles:
+        """The live files of a version that is kept."""
         with self._lock:
             assert 0 <= version <= self.newest(), version
             if version not in self._states:
@@ -78,24 +77,24 @@ class Replay:
             self._states.move_to_end(version)
             return self._states[version]
 
-    def _made(self, version: int) -> Live:
+    def _made(self, version: int) -> LiveFiles:
         if version == self._newest:
-            return dict(self._live)
+            return self._live
         base = version - version % MARK_EVERY
-        state = dict(self._marks[base])
+        state = self._marks[base]
         for number in range(base + 1, version + 1):
-            apply_commit(state, json_lines(commit_path(self._log, number).read_bytes()))
+            state = after_commit(state, json_lines(commit_path(self._log, number).read_bytes()))
         return state
 
 
-def apply_commit(live: Live, lines: list[dict[str, Any]]) -> None:
+def after_commit(live: LiveFiles, lines: list[dict[str, Any]]) -> LiveFiles:
     """All removes of a commit, then all its adds."""
-    for line in lines:
-        if line.get("remove"):
-            live.pop(file_key(line["remove"], _NO_ROOT), None)
-    for line in lines:
-        if line.get("add"):
-            live[file_key(line["add"], _NO_ROOT)] = line["add"]
+    removes = [line["remove"] for line in lines if line.get("remove")]
+    adds = [line["add"] for line in lines if line.get("add")]
+    return live.changed(
+        removed=[file_key(remove, _NO_ROOT) for remove in removes],
+        added=[(file_key(add, _NO_ROOT), hour_of(add), add) for add in adds],
+    )
 
 
 def commit_path(log: Path, version: int) -> Path:

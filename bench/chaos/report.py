@@ -49,9 +49,9 @@ class Tally:
     def _question(self, event: dict[str, Any], store: str) -> None:
         kind = event["kind"]
         self.outcomes[event["outcome"], store] += 1
-        self.scans[kind, store] += len(event["scans"])
         self.slowest[kind] = max(self.slowest.get(kind, 0.0), event["ms"])
         for scan in event["scans"]:
+            self.scans[scan["kind"], store] += 1
             self.tiers[scan["tier"], store] += 1
             self.retries += scan.get("retries", 0)
             for reason, count in scan["fallbacks"].items():

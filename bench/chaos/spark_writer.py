@@ -66,7 +66,7 @@ class SparkTable:
             self.merge: 2,
             self.overwrite: 2,
             self.optimize: 2,
-            self.checkpoint: 2,
+            self.checkpoint: 1,
             self.change_policy: 1,
             self.vacuum: 1,
         }

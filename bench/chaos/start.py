@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.chaos.objects import Objects
-from bench.chaos.replay import Live, Replay, commit_path, json_lines
+from bench.chaos.replay import Replay, commit_path, json_lines
 from bench.chaos.world import HOUR_COLUMN, TableSpec, hour_text
 from tests.support.checkpoint_writer import CheckpointPlan, write_checkpoint
 from tests.support.deletion_vector_writer import inline_vector, stored_vectors
@@ -42,7 +42,7 @@ SCHEMA = pa.schema(
 _SPARK_TYPES = {"id": "long", "value": "double", "label": "string", "ts": "timestamp", HOUR_COLUMN: "string"}
 CONFIGURATION = {
     "delta.enableDeletionVectors": "true",
-    "delta.checkpointInterval": "25",
+    "delta.checkpointInterval": "100",
     "delta.logRetentionDuration": "interval 20 seconds",
     "lazydelta.time.column": HOUR_COLUMN,
 }
@@ -92,7 +92,7 @@ def removed(file: Action) -> Action:
 def checkpoint_files(log: Path, replay: Replay, plan: CheckpointPlan) -> dict[str, Any]:
     """Write a checkpoint of the newest state to a log folder; what the hint should say."""
     state = [(kind, replay.table_state[kind]) for kind in ("protocol", "metaData")]
-    files = [("add", _plain(add)) for add in _adds_of(replay.live)]
+    files = [("add", _plain(add)) for _, add in replay.live.items()]
     return write_checkpoint(log, plan, table_state=state, files=files)
 
 
@@ -188,10 +188,6 @@ def _table_state() -> list[dict[str, Any]]:
 def _loose(stats: str) -> str:
     """Statistics of a file some of whose rows are gone: its bounds may be wider than its rows."""
     return json.dumps({**json.loads(stats), "tightBounds": False})
-
-
-def _adds_of(live: Live) -> list[Action]:
-    return list(live.values())
 
 
 def _plain(add: Action) -> Action:

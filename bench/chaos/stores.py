@@ -21,7 +21,11 @@ from tests.support.spark import AZURE_PACKAGE
 
 STORES = ("local", "s3", "azurite")
 # A request through the faulty line has more tries than usual: its faults are to be lived through.
-PATIENT = {"delta.request.attempts_max": "6", "delta.request.backoff_seconds": "0.02"}
+PATIENT = {
+    "delta.request.attempts_max": "6",
+    "delta.request.backoff_seconds": "0.02",
+    "delta.request.timeout_seconds": "90",
+}
 SPARK_SETTINGS = {
     "spark.app.name": "lazydelta chaos",
     "spark.jars.packages": AZURE_PACKAGE,

@@ -23,7 +23,7 @@ from lazydelta.upkeep.build import build_sidecar
 from lazydelta.upkeep.clean import clean_sidecars
 from lazydelta.upkeep.deltas import write_delta_files
 
-PAUSE_SECONDS = 1.5
+PAUSE_SECONDS = 3.0
 CONFIGS = (
     SidecarConfig(row_group_rows=500, row_groups_max=8, delta_commits_min=2),
     SidecarConfig(row_group_rows=1000, row_groups_max=16, footer_bytes_max=4000, delta_commits_min=4),

@@ -52,8 +52,11 @@ class TableSpec(msgspec.Struct, frozen=True, kw_only=True):
     @contextmanager
     def locked(self, *, alone: bool) -> Iterator[None]:
         """The table, with others that share it or without them; a killed process lets go by itself."""
+        how = fcntl.LOCK_EX if alone else fcntl.LOCK_SH
         with (Path(self.folder) / "lock").open("a") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+            with (Path(self.folder) / "gate").open("a") as gate:
+                fcntl.flock(gate, how)  # whoever waits for the table alone keeps newcomers out
+                fcntl.flock(lock, how)
             yield
 
 

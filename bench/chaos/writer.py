@@ -27,7 +27,7 @@ from bench.chaos.world import HOUR_COLUMN, Events, TableSpec, World, load_world
 from tests.support.checkpoint_writer import KINDS, CheckpointPlan
 
 CHECKPOINT_AGE_SECONDS = 15.0  # a checkpoint so old may take the place of the log below it
-PAUSE_SECONDS = 0.5
+PAUSE_SECONDS = 0.8
 _LOG_NAME = re.compile(r"^_delta_log/(\d{20})\.(json|crc|checkpoint\..*)$")
 _CHECKPOINT = re.compile(r"^_delta_log/(\d{20})\.checkpoint\.(?:parquet|[0-9a-f-]{36}\.(?:json|parquet))$")
 
@@ -70,8 +70,8 @@ class Writer:
             self.merge: 2,
             self.overwrite_hour: 2,
             self.optimize: 2,
-            self.checkpoint: 2,
-            self.checkpoint_by_hand: 2,
+            self.checkpoint: 1,
+            self.checkpoint_by_hand: 1,
             self.clean_log: 1,
             self.clean_log_by_hand: 1,
             self.vacuum: 1,
@@ -146,7 +146,7 @@ class Writer:
         with self._spec.locked(alone=False):
             newest = self._follow()
             live = self._replay.live
-            plain = [add for add in live.values() if not add.get("deletionVector") and _is_of_start(add)]
+            plain = [add for _, add in live.items() if not add.get("deletionVector") and _is_of_start(add)]
             if not plain:
                 return "nothing left"
             files = self._dice.sample(plain, min(len(plain), self._dice.randint(1, 30)))
