@@ -28,7 +28,7 @@ def sql(
     parameters: Parameters = None,
     memory_limit: str | int | None = None,
     temp_directory: str | os.PathLike[str] | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: Mapping[str, Any] | None = None,  # Any: text, a provider, options of a location
     **tables: Given,
 ) -> SqlResult:
     """The rows of a query over these tables: `sql("select … from a join b using (id)", a=table, b=url)`."""

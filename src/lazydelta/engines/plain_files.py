@@ -33,7 +33,8 @@ from lazydelta.storage.address import parse_address
 from lazydelta.storage.local import LocalStorage
 
 Places = npt.NDArray[np.int64]
-_PATTERN = r"[*?\[\]{}\\]|://"  # names that mean something else to DuckDB, and files elsewhere
+# Names that mean something else to DuckDB, files elsewhere, and dots that lead there.
+_PATTERN = r"[*?\[\]{}\\]|://|/\.{0,2}(/|$)"
 _FORMS_MAX = 8  # different schemas of files in one query; files of further ones stay with us
 _FOOTERS_AT_ONCE = 500
 _CACHED_FOOTERS_MAX = 1000  # kept between looking and reading; wide ones take megabytes

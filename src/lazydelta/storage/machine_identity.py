@@ -23,7 +23,7 @@ IDENTITY_URL = "http://169.254.169.254/metadata/identity/oauth2/token"
 _RESOURCE = "https://storage.azure.com"
 _CONNECT_SECONDS = 1.0  # the address answers at once, or there is none
 _CLI_SECONDS = 30.0
-Credential = dict[str, Any]
+Credential = dict[str, Any]  # Any: text, and a datetime
 
 
 def machine_identity() -> Callable[[], Credential]:

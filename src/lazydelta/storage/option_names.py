@@ -141,7 +141,7 @@ def s3_name(given: str) -> str:
     return _S3_ALIASES.get(bare, bare)
 
 
-def told_options(options: Mapping[str, Any], *, kind: str) -> dict[str, Any]:
+def told_options(options: Mapping[str, Any], *, kind: str) -> dict[str, Any]:  # Any: obstore judges them
     """The caller's options, each under its one name; options without a value (None) are none."""
     told = _renamed(options, azure_name if kind == "azure" else s3_name)
     for name in _FLAGS & set(told):

@@ -13,8 +13,9 @@ import pytest
 
 import lazydelta as ld
 from lazydelta.errors import AccessDeniedError
+from tests.support.checked_s3 import CheckedS3
 from tests.support.proxy import Fault, HttpProxy, Request
-from tests.support.secure_stores import ACCOUNT, CheckedS3, SecureAzurite
+from tests.support.secure_stores import ACCOUNT, SecureAzurite
 from tests.support.servers import AZURITE_ACCOUNT, AZURITE_KEY, CONTAINER, TableServer
 from tests.support.signing import bearer_token, container_signature
 

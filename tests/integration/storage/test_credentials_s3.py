@@ -13,7 +13,8 @@ import pytest
 
 import lazydelta as ld
 from lazydelta.errors import AccessDeniedError, InvalidRequestError, TableNotFoundError
-from tests.support.secure_stores import CheckedS3, make_certificate
+from tests.support.checked_s3 import CheckedS3
+from tests.support.secure_stores import make_certificate
 from tests.support.servers import CONTAINER
 from tests.support.token_server import TokenServer
 

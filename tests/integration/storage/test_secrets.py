@@ -27,7 +27,8 @@ from lazydelta.cli.app import app
 from lazydelta.errors import LazyDeltaError
 from lazydelta.settings import build_settings
 from lazydelta.storage import open_storage
-from tests.support.secure_stores import ACCOUNT, CheckedS3, SecureAzurite
+from tests.support.checked_s3 import CheckedS3
+from tests.support.secure_stores import ACCOUNT, SecureAzurite
 from tests.support.servers import CONTAINER
 from tests.support.signing import account_signature, bearer_token, container_signature
 
