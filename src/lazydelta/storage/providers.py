@@ -17,6 +17,7 @@ import threading
 import time
 import weakref
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
@@ -179,7 +180,14 @@ def _waited_for(answer: Any) -> Any:
     async def wait(awaitable: Awaitable[Any]) -> Any:
         return await awaitable
 
-    return asyncio.run(wait(answer)) if inspect.isawaitable(answer) else answer
+    if not inspect.isawaitable(answer):
+        return answer
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(wait(answer))
+    with ThreadPoolExecutor(1) as beside:  # obstore asks in the caller's thread, which may have a loop
+        return beside.submit(lambda: asyncio.run(wait(answer))).result()
 
 
 def _read(answer: Any, kind: str) -> tuple[dict[str, Any], datetime | None]:

@@ -15,7 +15,7 @@ import lazydelta as ld
 from lazydelta.errors import AccessDeniedError, LazyDeltaError, StorageError, TableNotFoundError
 from lazydelta.storage import machine_identity as identity
 from tests.support.secure_stores import ACCOUNT, OTHER_ACCOUNT, SecureAzurite
-from tests.support.servers import CONTAINER
+from tests.support.servers import AZURITE_ACCOUNT, AZURITE_KEY, CONTAINER, TableServer
 from tests.support.signing import account_signature, bearer_token, blob_signature, container_signature
 from tests.support.token_server import TokenServer
 
@@ -136,6 +136,21 @@ def test_a_bearer_token_opens_the_table(secure_azurite: SecureAzurite, table_url
         ids(table_url, secure_azurite.options(token=bearer_token(audience="https://vault.azure.net")))
     with pytest.raises(AccessDeniedError, match="have expired"):
         ids(table_url, secure_azurite.options(token=bearer_token(seconds=-5)))
+
+
+def test_the_emulator_needs_one_option(
+    azurite: TableServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deltalake.write_deltalake(str(tmp_path), pa.table({"id": IDS}))
+    url = azurite.url("emulator")
+    azurite.upload(tmp_path, url)
+    monkeypatch.setenv("AZURITE_BLOB_STORAGE_URL", f"http://127.0.0.1:{azurite.port}")
+    assert ids(url.replace(f"@{AZURITE_ACCOUNT}", "").replace("abfss", "az"), {"use_emulator": "true"}) == IDS
+    assert ids(url, {"connection_string": "UseDevelopmentStorage=true"}) == IDS
+    signature = container_signature(AZURITE_ACCOUNT, AZURITE_KEY, CONTAINER)
+    assert ids(f"{url}?{signature}", {"use_emulator": True}) == IDS
+    monkeypatch.setenv("AZURE_STORAGE_USE_EMULATOR", "true")
+    assert ids(url, {}) == IDS
 
 
 # --- identities, emulated ----------------------------------------------------

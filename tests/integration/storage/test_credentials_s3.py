@@ -15,7 +15,7 @@ import lazydelta as ld
 from lazydelta.errors import AccessDeniedError, InvalidRequestError, TableNotFoundError
 from tests.support.checked_s3 import CheckedS3
 from tests.support.secure_stores import make_certificate
-from tests.support.servers import CONTAINER
+from tests.support.servers import CONTAINER, TableServer
 from tests.support.token_server import TokenServer
 
 IDS = list(range(300))
@@ -113,6 +113,19 @@ def test_a_bucket_that_does_not_exist_is_named(checked_s3: CheckedS3, table_url:
         ids(table_url.replace(CONTAINER, "no-such-bucket"), checked_s3.options(**owner(checked_s3)))
 
 
+def test_a_public_bucket_needs_no_keys(
+    s3_server: TableServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deltalake.write_deltalake(str(tmp_path / "t"), pa.table({"id": IDS}))
+    url = s3_server.url("public")
+    s3_server.upload(tmp_path / "t", url)
+    make_public(s3_server, url)
+    place = {name: s3_server.storage_options[name] for name in ("endpoint", "region", "allow_http")}
+    assert ids(url, {**place, "skip_signature": "true"}) == IDS
+    monkeypatch.setenv("AWS_SKIP_SIGNATURE", "true")
+    assert ids(url, place) == IDS
+
+
 # --- roles, emulated ---------------------------------------------------------
 
 
@@ -172,3 +185,13 @@ def test_a_role_beside_keys_of_the_environment_is_refused_before_anything_is_ask
     with pytest.raises(InvalidRequestError, match="the environment has keys"):
         ids(table_url, checked_s3.options(metadata_endpoint=tokens.url))
     assert tokens.asked == []
+
+
+def make_public(server: TableServer, url: str) -> None:
+    """Let everybody read what lies below the URL."""
+    keys = {f"aws_{name}": server.storage_options[name] for name in ("access_key_id", "secret_access_key")}
+    endpoint = server.storage_options["endpoint"]
+    client = boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1", **keys)
+    prefix = url.partition(f"{CONTAINER}/")[2]
+    for found in client.list_objects_v2(Bucket=CONTAINER, Prefix=prefix)["Contents"]:
+        client.put_object_acl(Bucket=CONTAINER, Key=found["Key"], ACL="public-read")

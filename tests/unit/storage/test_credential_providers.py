@@ -143,6 +143,11 @@ def test_a_coroutine_is_waited_for() -> None:
 
     assert provider_of(ask, kind="azure")()["token"] == "from a loop"
 
+    async def in_a_notebook() -> dict[str, Any]:
+        return provider_of(ask, kind="azure")()
+
+    assert asyncio.run(in_a_notebook())["token"] == "from a loop"
+
 
 @pytest.mark.parametrize(
     ("kind", "answer"),

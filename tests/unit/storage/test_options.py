@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import traceback
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lazydelta.errors import InvalidRequestError
-from lazydelta.settings import Settings
+from lazydelta.settings import CONFIG_VARIABLE, LocationOptions, Settings, build_settings
 from lazydelta.storage import open_storage
 
 AZURE = "abfss://lake@acct/t"
@@ -66,3 +68,83 @@ def test_an_azure_table_without_an_account_says_so() -> None:
     with pytest.raises(InvalidRequestError, match="Account must be specified") as caught:
         open_storage("az://lake/t", Settings(storage_options={"skip_signature": "true"}))
     assert "account_name" in caught.value.fix
+
+
+# --- locations, providers and roots in the settings --------------------------
+
+
+def test_a_url_among_the_options_is_a_location_with_options_of_its_own() -> None:
+    given = {
+        "account_key": "mine",
+        "s3://b/p": {"region": "r"},
+        "s3://b/p#access_key_id": "a",
+        "az://c#token": "t",
+    }
+    settings = build_settings(given, environment={})
+    assert settings.storage_options == {"account_key": "mine"}
+    assert settings.locations == {
+        "s3://b/p": LocationOptions(options={"region": "r", "access_key_id": "a"}),
+        "az://c": LocationOptions(options={"token": "t"}),
+    }
+
+
+def test_a_provider_among_the_options_is_not_an_option_of_the_store() -> None:
+    given = {"credential_provider": print, "s3://b": {"credential_provider": repr, "region": "r"}}
+    settings = build_settings(given, environment={})
+    assert settings.storage_options == {}
+    assert settings.credential_provider is print
+    assert settings.locations["s3://b"] == LocationOptions(options={"region": "r"}, credential_provider=repr)
+
+
+def test_locations_of_the_options_win_over_those_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "settings.toml"
+    path.write_text('[locations."s3://a"]\nregion = "file"\n[locations."s3://b"]\nregion = "file"\n')
+    settings = build_settings({"s3://b#region": "mine"}, environment={CONFIG_VARIABLE: str(path)})
+    assert {url: place.options["region"] for url, place in settings.locations.items()} == {
+        "s3://a": "file",
+        "s3://b": "mine",
+    }
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"s3://b": "HUSHHUSH"},
+        {"s3://b#": "HUSHHUSH"},
+        {"s3://b#x": {"y": "HUSHHUSH"}},
+        {"s3://b": {1: "HUSH"}},
+    ],
+)
+def test_a_location_without_options_is_refused_and_not_repeated(given: dict[str, Any]) -> None:
+    with pytest.raises(InvalidRequestError, match="is the address of a location") as caught:
+        build_settings(given, environment={})
+    assert "HUSH" not in str(caught.value)
+
+
+@pytest.mark.parametrize("content", ["locations = 3", 'locations."s3://b" = "HUSHHUSH"'])
+def test_a_file_with_locations_that_are_none_is_refused(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "settings.toml"
+    path.write_text(content)
+    with pytest.raises(InvalidRequestError) as caught:
+        build_settings(environment={CONFIG_VARIABLE: str(path)})
+    assert caught.value.where == str(path)
+    assert "HUSH" not in str(caught.value)
+
+
+def test_roots_come_as_one_text_or_as_a_list(tmp_path: Path) -> None:
+    assert build_settings({"delta.allowed_roots": "/a, s3://b"}, environment={}).allowed_roots == "/a, s3://b"
+    listed = build_settings({"delta.allowed_roots": ["/a", "s3://b/x,y", "/c,d"]}, environment={})
+    assert listed.allowed_roots == "/a,s3://b/x%2Cy,file:///c%2Cd"
+    path = tmp_path / "settings.toml"
+    path.write_text('delta.allowed_roots = ["/a", "/b"]\n')
+    assert build_settings(environment={CONFIG_VARIABLE: str(path)}).allowed_roots == "/a,/b"
+    with pytest.raises(InvalidRequestError, match=r"delta\.allowed_roots is not text"):
+        build_settings({"delta.allowed_roots": 3}, environment={})
+
+
+def test_the_settings_do_not_show_what_they_hold() -> None:
+    given = {"account_key": "HUSHHUSH", "s3://b#token": "HUSHHUSH", "delta.page.signing_key": "HUSHHUSH"}
+    settings = build_settings(given, environment={})
+    for shown in (repr(settings), str(settings), repr(settings.locations), f"{settings!r}"):
+        assert "HUSH" not in shown
+    assert "account_key" in repr(settings)
