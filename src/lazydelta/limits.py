@@ -20,6 +20,10 @@ OBJECT_VERSIONS_MAX = 1024  # objects of a scan whose e-tag is remembered
 RANGE_COALESCE_BYTES = 64 * KIB  # two ranges closer than this become one request
 READ_BLOCK_BYTES = 1 * MIB  # one request of a column that is streamed
 PARQUET_FOOTER_GUESS_BYTES = 64 * KIB  # read first; most footers fit
+PARQUET_FOOTER_BYTES_MAX = 64 * MIB  # a longer one is taken for damage
+PARQUET_COLUMNS_MAX = 100_000  # leaves and groups of a Parquet file's schema
+PARQUET_NESTING_MAX = 100  # levels of it
+PARQUET_PAGE_BYTES_MAX = 128 * MIB  # of one page, decompressed
 PRELOAD_BYTES_MAX = 8 * MIB  # column chunks of one row group up to this are fetched at once
 
 # --- log ---------------------------------------------------------------------

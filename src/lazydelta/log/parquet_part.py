@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from lazydelta import limits
 from lazydelta.errors import CorruptLogError
+from lazydelta.log.parquet_guard import GuardedFile, chunk_span, read_footer
 from lazydelta.storage import ObjectNotFoundError, ObjectTooShortError, RangedFile, Storage
 
 
@@ -39,7 +40,7 @@ class ParquetPart:
         if self._metadata is None:
             with self.damage_named():
                 self._file = RangedFile(self._storage, self.name, self.size_bytes)
-                self._metadata = pq.read_metadata(self._file)
+                self._metadata = read_footer(self._file)
                 schema = self._metadata.schema
                 self._leaves = {schema.column(i).path: i for i in range(len(schema.names))}
         return self._metadata
@@ -87,7 +88,7 @@ class ParquetPart:
         try:
             with self.damage_named():
                 reader = pq.ParquetFile(
-                    self._file,
+                    GuardedFile(self._file, flat),
                     metadata=metadata,
                     buffer_size=limits.READ_BLOCK_BYTES,
                     pre_buffer=False,
@@ -141,9 +142,6 @@ class ParquetPart:
         found = []
         for leaf, index in self.leaves.items():
             if any(leaf == column or leaf.startswith(column + ".") for column in columns):
-                chunk = group.column(index)
-                start = chunk.data_page_offset
-                if chunk.has_dictionary_page and chunk.dictionary_page_offset:
-                    start = min(start, chunk.dictionary_page_offset)
-                found.append((start, chunk.total_compressed_size))
+                with self.damage_named():
+                    found.append(chunk_span(group.column(index), self.size_bytes))
         return sorted(found)

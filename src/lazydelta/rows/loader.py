@@ -26,7 +26,6 @@ from lazydelta.rows.data_file import DataFile
 from lazydelta.rows.deletion_vectors import DeletionVectors
 from lazydelta.rows.file_shape import FileShape
 from lazydelta.rows.filled_columns import metadata_column, partition_column
-from lazydelta.rows.footer_check import check_chunks
 from lazydelta.rows.parquet_file import OpenedFile, decoded_bytes, open_parquet, slice_rows, slices
 from lazydelta.rows.row_group_pruning import row_groups_left
 from lazydelta.rows.segment import Segment
@@ -190,8 +189,6 @@ class RowLoader:
                 return known.reading
         shape = FileShape(opened.schema, mapping_mode=self._selection.mapping_mode, where=where)
         found = _Shape(opened.schema, shape.reading(self._stored_fields))
-        with damage_named(where, version=self._version):
-            check_chunks(opened.metadata, found.reading.leaves, opened.size_bytes)
         self._shapes = (found, *shapes[: _SHAPES_KNOWN_MAX - 1])  # a thread may undo another's: no matter
         return found.reading
 

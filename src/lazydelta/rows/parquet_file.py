@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lazydelta import limits
+from lazydelta.log.parquet_guard import GuardedFile, chunk_span, guard_footer
 from lazydelta.storage import RangedFile, Storage
 
 _PARQUET_BYTES_MIN = 12  # magic, footer length, magic
@@ -40,6 +41,7 @@ def open_parquet(storage: Storage, name: str, size_bytes: int) -> OpenedFile:
         storage.get_range(
             name, 0, size_bytes
         )  # too short for pyarrow to look: whether it is there comes first
+    guard_footer(source)
     reader = _reader(source, None)
     return OpenedFile(source, reader.metadata, reader.schema_arrow, size_bytes)
 
@@ -47,17 +49,7 @@ def open_parquet(storage: Storage, name: str, size_bytes: int) -> OpenedFile:
 def chunk_ranges(opened: OpenedFile, row_group: int, leaves: Sequence[int]) -> list[tuple[int, int]]:
     """Where the chunks of these leaves lie: (start, length), in the file's order."""
     group = opened.metadata.row_group(row_group)
-    found = []
-    for leaf in leaves:
-        chunk = group.column(leaf)
-        start = chunk.data_page_offset
-        if chunk.has_dictionary_page and chunk.dictionary_page_offset:
-            start = min(start, chunk.dictionary_page_offset)
-        length = chunk.total_compressed_size
-        if not 0 <= start <= start + length <= opened.size_bytes:
-            raise pa.ArrowInvalid(f"column {leaf} of row group {row_group} lies outside the file")
-        found.append((start, length))
-    return sorted(found)
+    return sorted(chunk_span(group.column(leaf), opened.size_bytes) for leaf in leaves)
 
 
 def decoded_bytes(opened: OpenedFile, row_group: int, leaves: Sequence[int]) -> int:
@@ -80,7 +72,8 @@ def slices(
     ranges = chunk_ranges(opened, row_group, leaves)
     with closing(opened.source.sibling()) as source:
         buffer_size = _declare(source, ranges)
-        reader = _reader(source, opened.metadata, buffer_size=buffer_size)
+        guarded = GuardedFile(source, ranges)
+        reader = _reader(guarded, opened.metadata, buffer_size=buffer_size)
         # By position, because names may hold dots. One thread: segments are what runs side by side.
         yield from reader.reader.iter_batches(
             batch_rows, row_groups=[row_group], column_indices=list(leaves), use_threads=False
@@ -115,7 +108,9 @@ def _declare(source: RangedFile, ranges: Sequence[tuple[int, int]]) -> int:
     return block
 
 
-def _reader(source: RangedFile, metadata: pq.FileMetaData | None, buffer_size: int = 0) -> pq.ParquetFile:
+def _reader(
+    source: RangedFile | GuardedFile, metadata: pq.FileMetaData | None, buffer_size: int = 0
+) -> pq.ParquetFile:
     return pq.ParquetFile(
         source,
         metadata=metadata,

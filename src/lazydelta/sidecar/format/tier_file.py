@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from lazydelta import limits
 from lazydelta.log.file_rows import Batches
+from lazydelta.log.parquet_guard import GuardedFile, chunk_span, read_footer
 from lazydelta.sidecar.format.damage import damaged
 from lazydelta.sidecar.format.foreign_part import foreign_schema, lacking_column
 from lazydelta.sidecar.format.memory import SidecarMemory
@@ -84,10 +85,13 @@ class TierFile:
     def batches(self, columns: Sequence[str], row_groups: Sequence[int], batch_rows: int) -> Batches:
         """These columns of these row groups, in this order, in slices; no slice spans two row groups."""
         schema = pa.schema([self.schema.field(name) for name in columns])
-        reader = self._reader()
+        _ = self.metadata
         assert self._file is not None
+        guarded = GuardedFile(self._file)
+        reader = self._reader(guarded)
         try:
             for bunch in self._bunches(row_groups, set(columns)):
+                guarded.watch(chunk for _, chunks in bunch for chunk in chunks)
                 with self.damage_named():
                     self._file.preload(chunk for _, chunks in bunch for chunk in chunks)
                 for group, _ in bunch:
@@ -126,7 +130,7 @@ class TierFile:
 
     def _read_footer(self, file: RangedFile) -> pq.FileMetaData:
         self._check_footer(file)
-        footer = pq.read_metadata(file)
+        footer = read_footer(file)
         if self._memory is not None:
             self._memory.keep_footer(self.name, footer, footer.serialized_size)
         return footer
@@ -144,11 +148,11 @@ class TierFile:
             told = "a file of the sidecar cannot be read: its footer is not the one that the manifest tells"
             raise damaged(told, self.where)
 
-    def _reader(self) -> pq.ParquetFile:
+    def _reader(self, file: GuardedFile) -> pq.ParquetFile:
         metadata = self.metadata
         with self.damage_named():
             return pq.ParquetFile(
-                self._file,
+                file,
                 metadata=metadata,
                 buffer_size=0,  # chunks are preloaded, and small
                 pre_buffer=False,
@@ -186,11 +190,9 @@ class TierFile:
     def _column_chunks(self, row_group: int, columns: set[str]) -> list[tuple[int, int]]:
         """Where the wanted column chunks of a row group lie: (start, length)."""
         group = self.metadata.row_group(row_group)
-        return [
-            _chunk_span(group.column(at))
-            for at in range(group.num_columns)
-            if self._top_level_name(at) in columns
-        ]
+        wanted = [at for at in range(group.num_columns) if self._top_level_name(at) in columns]
+        with self.damage_named():
+            return [chunk_span(group.column(at), self._size_bytes) for at in wanted]
 
     def _top_level_name(self, leaf: int) -> str:
         path = str(self.metadata.schema.column(leaf).path)
@@ -208,10 +210,3 @@ def _column(batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
 
 def _as(column: pa.Array, wanted: pa.DataType) -> pa.Array:
     return column if column.type.equals(wanted, check_metadata=True) else column.cast(wanted)
-
-
-def _chunk_span(chunk: pq.ColumnChunkMetaData) -> tuple[int, int]:
-    start = chunk.data_page_offset
-    if chunk.has_dictionary_page and chunk.dictionary_page_offset:
-        start = min(start, chunk.dictionary_page_offset)
-    return start, chunk.total_compressed_size

@@ -1,0 +1,78 @@
+"""The heads of a Parquet column chunk's pages, as its bytes go by: how large each page says it will be.
+
+Why: a page of a few kilobytes may decompress to two gigabytes, and the footer need not tell.
+Contract: pure. `seen` takes the bytes of the chunk in order, in pieces of any size; a page that is larger
+than `limits.PARQUET_PAGE_BYTES_MAX` is a `PageDamageError`. Behind something that is no head of a page
+nothing is looked at: Arrow reads no page there, either, and some writers leave a gap behind the last one.
+Nothing is kept but a head that a piece cuts off.
+Spec: parquet.thrift, "PageHeader".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lazydelta import limits
+from lazydelta.protocol.parquet_footer import FooterDamageError, NotThriftError, thrift_struct
+
+_HEAD_BYTES_MAX = 64 * limits.KIB  # a head may hold bounds of its page
+_NUMBER = 5  # Thrift's kind
+
+
+class PageDamageError(ValueError):
+    """A page that is too large, or whose head is made to hide that."""
+
+
+class PageHeads:
+    """One column chunk, front to back."""
+
+    def __init__(self) -> None:
+        self._left = 0  # bytes of the current page that are still to come
+        self._cut = b""  # a head that goes on in the next piece
+        self._is_over = False
+
+    def seen(self, piece: bytes | memoryview) -> None:
+        """The next bytes."""
+        position = 0
+        while position < len(piece) and not self._is_over:
+            if self._left:
+                step = min(self._left, len(piece) - position)
+                self._left -= step
+                position += step
+                continue
+            window = self._cut + bytes(piece[position : position + _HEAD_BYTES_MAX])
+            head_bytes = self._head(window)
+            if head_bytes is None:
+                self._cut = window
+                return
+            position += head_bytes - len(self._cut)
+            self._cut = b""
+
+    def _head(self, window: bytes) -> int | None:
+        """The length of the head that the window begins with; None where it does not end there."""
+        try:
+            head, end = thrift_struct(window, 0)
+        except IndexError:
+            if len(window) >= _HEAD_BYTES_MAX:
+                raise PageDamageError("the head of a page is too long") from None
+            return None
+        except NotThriftError:
+            self._is_over = True
+            return len(window)
+        except FooterDamageError as damage:
+            raise PageDamageError("the head of a page cannot be read") from damage
+        decoded, stored = _number(head, 2), _number(head, 3)
+        if decoded is None or stored is None or stored < 0:
+            self._is_over = True
+            return end
+        if not 0 <= decoded <= limits.PARQUET_PAGE_BYTES_MAX:
+            raise PageDamageError(
+                f"a page would have {decoded:,} bytes, and {limits.PARQUET_PAGE_BYTES_MAX:,} are the most"
+            )
+        self._left = stored
+        return end
+
+
+def _number(struct: dict[int, tuple[int, Any]], field: int) -> int | None:  # Any: as Thrift has it
+    kind, value = struct.get(field, (0, None))
+    return int(value) if kind == _NUMBER else None
