@@ -36,6 +36,7 @@ COMMIT_HEAD_BYTES = 16 * KIB  # enough for the commitInfo at the head of most co
 COMMIT_AHEAD_BYTES_MAX = 8 * MIB  # commits fetched but not yet consumed
 TAIL_BYTES_KEPT_MAX = 16 * MIB  # commit bytes kept between finding the metadata and emitting files
 LOG_LINE_BYTES_MAX = 64 * MIB  # a longer line is taken for damage
+SCHEMA_NESTING_MAX = 100  # levels of structs, arrays and maps in a table's schema
 
 # --- scan --------------------------------------------------------------------
 BATCH_ROWS = 8192

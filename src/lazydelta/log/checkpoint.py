@@ -289,10 +289,17 @@ def _single(part: ParquetPart, group: str, marker: str, wanted: type[Action]) ->
         if not part.may_have(row_group, marker):
             continue
         for batch in part.batches([row_group], [group], limits.BATCH_ROWS):
-            column = batch.column(group)
-            for value in column.filter(column.is_valid()).to_pylist(maps_as_pydicts="strict"):
+            for value in _valid_values(part, batch.column(group)):
                 return _converted(part, value, wanted)
     return None
+
+
+def _valid_values(part: ParquetPart, column: pa.Array) -> list[dict[str, object]]:
+    with part.damage_named():
+        try:
+            return list(column.filter(column.is_valid()).to_pylist(maps_as_pydicts="strict"))
+        except KeyError as twice:
+            raise part.damaged(f"a map has the key {twice} twice") from twice
 
 
 def _converted(part: ParquetPart, value: dict[str, object], wanted: type[Action]) -> Action:
@@ -311,6 +318,5 @@ def _sidecar_actions(part: ParquetPart) -> Iterator[SidecarFile]:
             for batch in part.batches(
                 [row_group], ["sidecar.path", "sidecar.sizeInBytes"], limits.BATCH_ROWS
             ):
-                column = batch.column("sidecar")
-                for value in column.filter(column.is_valid()).to_pylist():
+                for value in _valid_values(part, batch.column("sidecar")):
                     yield _converted(part, value, SidecarFile)

@@ -17,6 +17,7 @@ from lazydelta.errors import CorruptLogError
 from lazydelta.protocol.actions import ActionLine, CommitInfo, Metadata, Protocol
 
 Line = TypeVar("Line")
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)  # the last: it nests too deeply
 
 
 class StateLine(msgspec.Struct, rename="camel"):
@@ -58,20 +59,20 @@ def decoded_lines(
 
 def whole_lines(chunks: Iterable[bytes], where: str) -> Iterator[bytes]:
     """Chunks cut anew at line ends; the last newline of each is left off."""
-    rest = b""
+    rest: list[bytes] = []  # of a line that goes on
     for chunk in chunks:
         cut = chunk.rfind(b"\n")
         if cut < 0:
-            rest += chunk
-            if len(rest) > limits.LOG_LINE_BYTES_MAX:
+            rest.append(chunk)
+            if sum(map(len, rest)) > limits.LOG_LINE_BYTES_MAX:
                 raise CorruptLogError(
                     f"a line is longer than {limits.LOG_LINE_BYTES_MAX >> 20} MiB", where, "restore the file"
                 )
             continue
-        yield rest + chunk[:cut] if rest else chunk[:cut]
-        rest = chunk[cut + 1 :]
+        yield b"".join([*rest, chunk[:cut]]) if rest else chunk[:cut]
+        rest = [chunk[cut + 1 :]] if cut + 1 < len(chunk) else []
     if rest:
-        yield rest
+        yield b"".join(rest)
 
 
 def non_blank(text: bytes) -> list[bytes]:
@@ -82,13 +83,13 @@ def non_blank(text: bytes) -> list[bytes]:
 def _decode(text: bytes, decoder: msgspec.json.Decoder[Line], *, where: str, first_line: int) -> list[Line]:
     try:
         return decoder.decode_lines(text)
-    except (msgspec.DecodeError, UnicodeDecodeError) as damage:
+    except _UNREADABLE as damage:
         for number, line in enumerate(text.split(b"\n"), first_line):
             if not line.strip():
                 continue
             try:
                 decoder.decode(line)
-            except (msgspec.DecodeError, UnicodeDecodeError) as reason:
+            except _UNREADABLE as reason:
                 raise CorruptLogError(
                     f"line {number} is not a Delta action: {reason}",
                     f"{where}, line {number}",

@@ -126,7 +126,7 @@ def read_hint(storage: Storage) -> LastCheckpoint | None:
     """The content of `_last_checkpoint`, or None where it is missing or makes no sense."""
     try:
         return _HINT.decode(storage.get(f"{LOG_FOLDER}/{HINT_NAME}"))
-    except (ObjectNotFoundError, msgspec.DecodeError):
+    except (ObjectNotFoundError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 

@@ -52,6 +52,7 @@ _OPERATORS: dict[type, Operator] = {
 }
 _MIRRORED: dict[Operator, Operator] = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _INTEGER_CHARACTERS_MAX = 1000
+_HEXADECIMAL = re.compile("([0-9A-Fa-f]{2})*")
 _DATE_TYPES = ("DATE", "DATE32")
 _NUMBER_TYPES = ("DOUBLE", "FLOAT", "DECIMAL", "BIGINT", "INT", "SMALLINT", "TINYINT")
 _TEXT_TYPES = ("TEXT", "VARCHAR", "CHAR")
@@ -168,7 +169,7 @@ class _Reader:
                 return Literal(None)
             case exp.Boolean():
                 return Literal(bool(node.this))
-            case exp.HexString():
+            case exp.HexString() if _HEXADECIMAL.fullmatch(str(node.this)):
                 return Literal(bytes.fromhex(str(node.this)))
             case exp.Literal() if node.is_string:
                 return Literal(str(node.this))

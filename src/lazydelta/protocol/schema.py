@@ -14,9 +14,11 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from lazydelta import limits
 from lazydelta.errors import CorruptLogError, UnsupportedTableError
 
-_DECIMAL = re.compile(r"^decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)$")
+_DECIMAL = re.compile(r"^decimal\(\s*([0-9]{1,3})\s*,\s*(-?[0-9]{1,3})\s*\)$")
+_DIGITS_MAX = 38
 _ARROW_PRIMITIVES: dict[str, pa.DataType] = {
     "string": pa.string(),
     "long": pa.int64(),
@@ -33,6 +35,17 @@ _ARROW_PRIMITIVES: dict[str, pa.DataType] = {
     "void": pa.null(),
     "variant": pa.struct([pa.field("metadata", pa.binary()), pa.field("value", pa.binary())]),
 }
+
+
+# What a schema of another shape comes to: text that is no JSON, fields that are no fields.
+_MISSHAPEN = (
+    msgspec.DecodeError,
+    UnicodeError,
+    RecursionError,
+    KeyError,
+    TypeError,
+    AttributeError,
+)
 
 
 class PrimitiveType(msgspec.Struct, frozen=True):
@@ -111,8 +124,8 @@ def parse_schema(schema_string: str | None, where: str) -> StructType:
     if not schema_string:
         return StructType(())
     try:
-        parsed = _parse_type(msgspec.json.decode(schema_string), where)
-    except (msgspec.DecodeError, KeyError, TypeError, AttributeError) as damage:
+        parsed = _parse_type(msgspec.json.decode(schema_string), where, limits.SCHEMA_NESTING_MAX)
+    except _MISSHAPEN as damage:
         raise CorruptLogError(
             f"the schema cannot be read: {schema_string[:80]}", where, "repair the table's metadata"
         ) from damage
@@ -121,6 +134,11 @@ def parse_schema(schema_string: str | None, where: str) -> StructType:
             f"the schema is not a struct: {schema_string[:80]}", where, "repair the table's metadata"
         )
     return parsed
+
+
+def is_type_name(name: str) -> bool:
+    """Whether it is the name of a primitive type."""
+    return name in _ARROW_PRIMITIVES or _is_decimal(name)
 
 
 def arrow_type(delta_type: DeltaType) -> pa.DataType:
@@ -153,31 +171,54 @@ def _arrow_primitive(name: str) -> pa.DataType:
     return _ARROW_PRIMITIVES[name]
 
 
-def _parse_type(raw: Any, where: str) -> DeltaType:  # Any: JSON as the writer left it
+def _parse_type(raw: Any, where: str, depth: int) -> DeltaType:  # Any: JSON as the writer left it
+    if not depth:
+        raise UnsupportedTableError(
+            f"the schema nests more than {limits.SCHEMA_NESTING_MAX} levels", where, "flatten the column"
+        )
     if isinstance(raw, str):
         name = "decimal(10,0)" if raw == "decimal" else raw
-        if name not in _ARROW_PRIMITIVES and not _DECIMAL.match(name):
+        if not is_type_name(name):
             raise UnsupportedTableError(
                 f"the schema has a column of the unknown type {raw!r}", where, "use a newer lazydelta"
             )
         return PrimitiveType(name)
     kind = raw.get("type")
     if kind == "struct":
-        return StructType(tuple(_parse_field(field, where) for field in raw["fields"]))
+        return StructType(tuple(_parse_field(field, where, depth - 1) for field in raw["fields"]))
     if kind == "array":
-        return ArrayType(_parse_type(raw["elementType"], where), raw.get("containsNull", True))
+        element = _parse_type(raw["elementType"], where, depth - 1)
+        return ArrayType(element, _flag(raw.get("containsNull", True)))
     if kind == "map":
-        key, value = _parse_type(raw["keyType"], where), _parse_type(raw["valueType"], where)
-        return MapType(key, value, raw.get("valueContainsNull", True))
+        key, value = (_parse_type(raw[name], where, depth - 1) for name in ("keyType", "valueType"))
+        return MapType(key, value, _flag(raw.get("valueContainsNull", True)))
     raise UnsupportedTableError(
         f"the schema has a column of the unknown type {kind!r}", where, "use a newer lazydelta"
     )
 
 
-def _parse_field(raw: dict[str, Any], where: str) -> Field:
+def _parse_field(raw: dict[str, Any], where: str, depth: int) -> Field:
+    metadata = msgspec.convert(raw.get("metadata") or {}, dict[str, Any])
+    msgspec.convert(metadata, _FieldMetadata)
     return Field(
-        name=raw["name"],
-        type=_parse_type(raw["type"], where),
-        nullable=raw.get("nullable", True),
-        metadata=raw.get("metadata") or {},
+        name=msgspec.convert(raw["name"], str),
+        type=_parse_type(raw["type"], where, depth),
+        nullable=_flag(raw.get("nullable", True)),
+        metadata=metadata,
     )
+
+
+class _FieldMetadata(msgspec.Struct):
+    """What readers use of a field's metadata; the rest is anything."""
+
+    physical_name: str = msgspec.field(default="", name="delta.columnMapping.physicalName")
+    type_changes: list[dict[str, Any]] | None = msgspec.field(default=None, name="delta.typeChanges")
+
+
+def _flag(raw: Any) -> bool:
+    return msgspec.convert(raw, bool)
+
+
+def _is_decimal(name: str) -> bool:
+    found = _DECIMAL.match(name)
+    return found is not None and 0 < int(found[1]) <= _DIGITS_MAX and abs(int(found[2])) <= _DIGITS_MAX

@@ -18,6 +18,7 @@ import pyarrow as pa
 from lazydelta import limits
 from lazydelta.errors import InvalidRequestError, VersionNotFoundError
 from lazydelta.log.file_rows import RAW_PATH
+from lazydelta.protocol.schema import is_type_name
 from lazydelta.rows.located_rows import RowPosition
 from lazydelta.rows.page_token import PageToken, Position, read_token, write_token
 from lazydelta.rows.source import RowSource
@@ -115,6 +116,8 @@ def open_series(source: RowSource, request: PageRequest, settings: PageSettings)
         )
     token = None if request.after is None else read_token(request.after, settings.signing_key)
     if token is not None:
+        _check_position(token.position)
+    if token is not None:
         source = _at(source, token, settings.at_version)
     order = request.order or source.config.order or (ScanOrder.ASC if token is None else token.order)
     limit = source.config.limit
@@ -159,6 +162,18 @@ def position_in(
 def anchor_behind(file: pa.RecordBatch, traversal: Traversal) -> Anchor:
     """Where to go on behind that file."""
     return _anchor(position_of(file, traversal))
+
+
+def _check_position(position: Position) -> None:
+    """A token that is only sealed, not signed, may say anything."""
+    column, type_name = position.column, position.type_name
+    has_type = type_name is not None and is_type_name(type_name)
+    if (column is None) != (type_name is None) or (column is not None and (not column or not has_type)):
+        raise InvalidRequestError(
+            f"the page token goes by {column!r} of the type {type_name!r}, which is no column",
+            "after",
+            "begin with the first page again",
+        )
 
 
 def _anchor(position: Position) -> Anchor:

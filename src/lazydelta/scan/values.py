@@ -14,9 +14,22 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from lazydelta.errors import CorruptLogError
+
 
 def values_of(column: pa.Array) -> list[Any]:  # Any: whatever the column holds
-    """The values of a column; maps become dictionaries."""
+    """The values of a column; maps become dictionaries. Text that is not UTF-8 is a `CorruptLogError`."""
+    try:
+        return _values(column)
+    except (UnicodeDecodeError, pa.ArrowException, KeyError) as damage:  # the last: a key comes twice
+        raise CorruptLogError(
+            f"the files of the table cannot be told: {damage}",
+            "a path, a partition value or a tag of the log or the checkpoint",
+            "restore the commit or the checkpoint that holds it: its text is not UTF-8, or a key comes twice",
+        ) from damage
+
+
+def _values(column: pa.Array) -> list[Any]:
     if column.null_count == len(column):
         return [None] * len(column)
     if pa.types.is_map(column.type):

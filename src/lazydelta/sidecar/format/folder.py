@@ -6,6 +6,7 @@ itself is `DamagedSidecarError`, with the reason; one that is not there stays `O
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -177,6 +178,9 @@ def _row_group_nonsense(manifest: Manifest) -> str | None:
         return "it lists some row groups but not all"
     if any(group.part >= len(parts) for group in groups):
         return "a row group belongs to no part"
+    counts = Counter(group.part for group in groups)
+    if groups and any(counts[at] != part.num_row_groups for at, part in enumerate(parts)):
+        return "a part has not the row groups that are listed"
     if any(group.byte_offset + group.byte_length > parts[group.part].size_bytes for group in groups):
         return "a row group leaves its part"
     return None
