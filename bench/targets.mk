@@ -34,3 +34,15 @@ bench-rows-full: venv ## The same on ten million files and 5 GB, every promise j
 .PHONY: chaos
 chaos: java venv ## Writers, upkeep, kills and faults beside readers, every answer checked: ten minutes.
 	$(BIN)/python -m bench.chaos $(CHAOS)
+
+.PHONY: bench-many soak
+
+bench-many: venv ## 200 scans at once on a million files: memory within the budget, none starved.
+	$(BIN)/python -m bench.many_scans
+
+soak: venv ## Twenty minutes of mixed work: memory, handles and threads must stay flat.
+	$(BIN)/python -m bench.soak --minutes 20
+
+.PHONY: bench-faults
+bench-faults: venv ## The last hour behind 30 ms and 5 % of connections reset, its promise judged: minutes.
+	$(BIN)/python -m bench.faults

@@ -35,6 +35,8 @@ OPTION_MEANINGS = {
     "sidecar_enabled": "Whether files at a checkpoint are read from its stats sidecar, where one is there.",
     "sidecar_directory": "The folder of the sidecar, below `_delta_log`.",
     "sidecar_row_groups_per_batch": "Row groups of a sidecar read at once; with a limit it is 1.",
+    "memory_bytes": "Bytes that all scans of this process and its cache may hold together; 0 leaves it as it "
+    "is: 1 GiB, unless an opening has said otherwise.",
     "cache_bytes": "Bytes that this process keeps of tables it has read, over all of them; 0 keeps nothing.",
     "max_staleness_seconds": "How old a cached listing of a log may be; 0 lists it at every opening.",
     "page_signing_key": "A secret that page tokens are signed with; without one they have a checksum only.",
@@ -55,6 +57,8 @@ METRIC_MEANINGS = {
     "round_trips": "Requests that had to wait for one another.",
     "floors_read": "Scans that needed files at a checkpoint, not of the tail alone.",
     "sidecar_hits": "Those of them that a stats sidecar served; over `floors_read` it is the hit rate.",
+    "memory_waits": "Times a scan waited for memory that other scans held.",
+    "memory_wait_ms": "Milliseconds of those waits, in all.",
     "remove_set_size": "Keys in the set of removed and replaced files, at its peak.",
     "time_to_first_file_ms": "Milliseconds from the start of a scan to its first file.",
 }

@@ -6,6 +6,11 @@ NUMBER_MAX = 1 << 62  # of limits and sizes that a caller gives
 KIB = 1 << 10
 MIB = 1 << 20
 
+# --- memory ------------------------------------------------------------------
+MEMORY_BYTES = 1024 * MIB  # held by a process over all scans and the cache
+MEMORY_SCAN_BYTES = 2 * MIB  # that a run of a scan takes at the least, about
+MEMORY_WAIT_SECONDS = 5.0  # without anything given back, before the first in line goes on all the same
+
 # --- storage -----------------------------------------------------------------
 REQUEST_ATTEMPTS_MAX = 4
 REQUEST_TIMEOUT_SECONDS = 30.0
@@ -74,6 +79,7 @@ PREFETCH_SEGMENTS = 2  # row groups read ahead of the consumer, unless it says h
 PREFETCH_ADAPTIVE_MAX = 8  # as many where the consumer has to wait
 PREFETCH_SEGMENTS_MAX = 64  # as many as a caller may ask for
 PREFETCH_BYTES_MAX = 64 * MIB  # of rows decoded and not yet consumed
+ROW_THREADS_MAX = 64  # of all scans of rows in a process; each has one at least
 MATERIALIZE_BYTES = 16 * MIB  # rows of a segment held to be turned round, before they go to disk
 FILES_REMEMBERED_MAX = 4096  # of a scan of rows, to notice a file that comes twice
 PAGE_COUNT_MAX = 1_000_000  # rows or files of one page, which is held in memory

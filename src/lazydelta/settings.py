@@ -54,6 +54,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     sidecar_enabled: bool = True
     sidecar_directory: str = "_lazy"  # below _delta_log
     sidecar_row_groups_per_batch: int = limits.SIDECAR_ROW_GROUPS_PER_BATCH
+    memory_bytes: int = 0  # of this process, over all scans; 0: as it is, `limits.MEMORY_BYTES` at first
     cache_bytes: int = limits.CACHE_BYTES  # of this process, over all tables; 0: nothing is kept
     max_staleness_seconds: float = 0.0  # how old a cached listing may be; 0: the log is listed each time
     page_signing_key: str = ""  # a secret; empty: page tokens have a checksum only
@@ -79,6 +80,7 @@ OPTIONS = {
     "delta.sidecar.enabled": "sidecar_enabled",
     "delta.sidecar.directory": "sidecar_directory",
     "delta.sidecar.row_groups_per_batch": "sidecar_row_groups_per_batch",
+    "delta.memory.bytes": "memory_bytes",
     "delta.cache.bytes": "cache_bytes",
     "delta.cache.max_staleness_seconds": "max_staleness_seconds",
     "delta.page.signing_key": "page_signing_key",
@@ -89,6 +91,7 @@ _MAY_BE_ZERO = frozenset(
     {
         "scan_timeout_seconds",
         "remove_set_memory_limit",
+        "memory_bytes",
         "cache_bytes",
         "max_staleness_seconds",
     }

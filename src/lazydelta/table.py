@@ -21,11 +21,13 @@ import numpy.ma  # noqa: F401 - Arrow asks for it at the first conversion; paid 
 import pyarrow as pa
 
 from lazydelta import limits
+from lazydelta.arrow_pool import prefer_lean_pool
 from lazydelta.errors import InvalidRequestError
 from lazydelta.log.file_rows import DEFAULT_COLUMNS, Batches
 from lazydelta.log.history import CommitRecord, commit_records
 from lazydelta.log.snapshot import Snapshot, open_snapshot
 from lazydelta.log.time_travel import version_at
+from lazydelta.memory_budget import PROCESS_MEMORY
 from lazydelta.protocol.actions import Metadata, Protocol
 from lazydelta.protocol.names import LOG_FOLDER
 from lazydelta.protocol.schema import arrow_schema
@@ -55,6 +57,8 @@ if TYPE_CHECKING:
 
 with suppress(ImportError):  # Arrow loads it with its first array: paid here, too
     import_module("pandas")
+
+prefer_lean_pool(os.environ)
 
 _FILE_COLUMNS = (*DEFAULT_COLUMNS, "stats")
 
@@ -415,6 +419,8 @@ def open(  # noqa: A001 - `lazydelta.open` is the name users meet
     if version is not None and (isinstance(version, bool) or not isinstance(version, int) or version < 0):
         raise InvalidRequestError(f"version is {version!r}", "open()", "give a whole number of at least 0")
     chosen = settings if settings is not None else build_settings(storage_options, environment=os.environ)
+    if chosen.memory_bytes:
+        PROCESS_MEMORY.limit_to(chosen.memory_bytes)
     if credential_provider is not None:
         chosen = msgspec.structs.replace(chosen, credential_provider=credential_provider)
     address, chosen = split_credentials(os.fspath(url), chosen)

@@ -35,6 +35,8 @@ COUNTERS = (
     "round_trips",
     "floors_read",
     "sidecar_hits",
+    "memory_waits",
+    "memory_wait_ms",
 )
 GAUGES = ("remove_set_size", "time_to_first_file_ms")
 

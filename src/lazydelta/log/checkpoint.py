@@ -31,6 +31,7 @@ from lazydelta.log.lines import ACTION_DECODER, decoded_lines
 from lazydelta.log.parquet_part import DamagedCheckpointError, ParquetPart
 from lazydelta.log.prefetch import prefetch
 from lazydelta.log.segment import CheckpointFiles
+from lazydelta.memory_share import MemoryShare
 from lazydelta.protocol.actions import ActionLine, Metadata, Protocol, SidecarFile
 from lazydelta.protocol.names import SIDECAR_FOLDER
 from lazydelta.storage import ObjectNotFoundError, Storage
@@ -58,16 +59,17 @@ class RowRequest(msgspec.Struct, frozen=True, kw_only=True):
 class CheckpointReader:
     """One checkpoint, opened lazily. `row_groups_read` and `row_groups_skipped` count as it goes."""
 
-    def __init__(self, storage: Storage, files: CheckpointFiles) -> None:
+    def __init__(self, storage: Storage, files: CheckpointFiles, share: MemoryShare | None = None) -> None:
         self.version = files.version
         self.row_groups_read = 0
         self.row_groups_skipped = 0
         self._storage = storage
+        self._share = share
         self._files = files
         self._json_lines: list[ActionLine] | None = None
         self._has_embedded_adds = False
         self._top = [
-            ParquetPart(storage, file.name, file.info.size_bytes)
+            ParquetPart(storage, file.name, file.info.size_bytes, share)
             for file in files.files
             if not file.parsed.is_json
         ]
@@ -161,7 +163,8 @@ class CheckpointReader:
     def _sidecar_part(self, sidecar: SidecarFile) -> ParquetPart:
         # Sidecars lie in one folder; writers may give the bare name or a whole URI.
         base_name = unquote(sidecar.path.rpartition("/")[2])
-        return ParquetPart(self._storage, f"{SIDECAR_FOLDER}/{base_name}", sidecar.size_in_bytes)
+        name = f"{SIDECAR_FOLDER}/{base_name}"
+        return ParquetPart(self._storage, name, sidecar.size_in_bytes, self._share)
 
     def _json_actions(self) -> list[ActionLine]:
         """The actions of a JSON top-level file, without those of files: there may be millions of them."""

@@ -1,12 +1,12 @@
 """Commits newest first, fetched side by side, handed out in order, decoded in slices.
 
 Why: the newest commits hold what most queries ask for, and a store answers ten requests in the time of one.
-Contract: `slices` yields every slice of a commit before the next older commit; at most
-`parallelism` commits and `COMMIT_AHEAD_BYTES_MAX` bytes are fetched ahead; a commit that the consumer
-never pulls is not read, apart from those already under way. Bytes read to find the table's state are kept
-up to `TAIL_BYTES_KEPT_MAX`, so that the scan after it reads nothing twice. Small commits that are there
-already may be joined into one slice, no larger than a slice of a large one: nobody waits for the others, and
-whoever decides does it once for all of them.
+Contract: `slices` yields every slice of a commit before the next older commit; at most `parallelism` commits
+and `COMMIT_AHEAD_BYTES_MAX` bytes are fetched ahead, as far as the process has memory for them; a commit that
+the consumer never pulls is not read, apart from those already under way. Bytes read to find the table's state
+are kept up to `TAIL_BYTES_KEPT_MAX`, so that the scan after it reads nothing twice. Small commits that are
+there already may be joined into one slice, no larger than a slice of a large one: nobody waits for the
+others, and whoever decides does it once for all of them.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import msgspec
 
 from lazydelta import limits
 from lazydelta.errors import CorruptLogError, LazyDeltaError
+from lazydelta.log.kept_commits import KeptCommits
 from lazydelta.log.lines import (
     ACTION_DECODER,
     STATE_DECODER,
@@ -29,9 +30,12 @@ from lazydelta.log.lines import (
     pieces,
 )
 from lazydelta.log.segment import LogFile, LogSegment
+from lazydelta.memory_budget import MemoryKind
+from lazydelta.memory_share import MemoryShare
 from lazydelta.protocol.actions import ActionLine, Add, CommitInfo, Metadata, Protocol, Remove
 from lazydelta.protocol.names import LogFileKind
 from lazydelta.storage import ObjectNotFoundError, Storage, is_quick, past_end
+from lazydelta.storage.background import pool
 
 Result = TypeVar("Result")
 _OTHER_FIELDS = {
@@ -47,6 +51,7 @@ _OTHER_FIELDS = {
 # How many further commits to fetch at once, asked anew each time none is under way. None: keep the pipe full.
 Demand = Callable[[], int | None]
 _UnderWay = tuple[LogFile, Future[bytes] | None]  # None: its bytes are kept, or come as a stream
+_DECODED_GROWTH = 3  # a slice's actions take about that many times the memory of its text
 
 
 class CommitSlice(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,16 +91,21 @@ class ReverseCommitReader:
         storage: Storage,
         parallelism: int = limits.COMMIT_PARALLELISM,
         kept: Mapping[str, bytes] | None = None,
+        share: MemoryShare | None = None,
     ) -> None:
         self._storage = storage
         self._parallelism = parallelism
         self._pool: ThreadPoolExecutor | None = None
-        self._kept = dict(kept or {})
-        self._kept_bytes = sum(len(body) for body in self._kept.values())
+        self._share = share or MemoryShare()
+        self._kept: dict[str, bytes] = {}
+        self._kept_bytes = 0
+        for name, body in (kept or {}).items():
+            self._keep(name, body)
 
     def close(self) -> None:
         """Drop what is kept and start no further request."""
         self._kept.clear()
+        self._share.give(self._kept_bytes)
         self._kept_bytes = 0
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
@@ -103,7 +113,8 @@ class ReverseCommitReader:
 
     def hand_over(self) -> dict[str, bytes]:
         """The commits kept so far, by name; they are the caller's now."""
-        kept, self._kept, self._kept_bytes = self._kept, {}, 0
+        kept = KeptCommits(self._kept, self._share, self._kept_bytes)
+        self._kept, self._kept_bytes = {}, 0
         return kept
 
     def slices(
@@ -146,6 +157,7 @@ class ReverseCommitReader:
         waiting = deque(files)
         ahead: deque[_UnderWay] = deque()
         ahead_bytes = 0
+        held: deque[tuple[int, MemoryKind]] = deque()  # for each of those, and for those being consumed
         burst: int | None = None
         try:
             while waiting or ahead:
@@ -159,16 +171,37 @@ class ReverseCommitReader:
                         size = waiting[0].info.size_bytes
                         if ahead and ahead_bytes + size > limits.COMMIT_AHEAD_BYTES_MAX:
                             break
+                        if not self._has_memory(waiting[0], held, is_needed=not ahead):
+                            break
                         file = waiting.popleft()
                         ahead.append((file, self._start(file)))
                         ahead_bytes += size
                 group = self._next_group(ahead) if joins else [ahead.popleft()]
                 yield [(file, self._chunks(file, future, keep=keep)) for file, future in group]
                 ahead_bytes -= sum(file.info.size_bytes for file, _ in group)
+                self._give_back(held, len(group))
         finally:
+            self._give_back(held, len(held))
             for _, future in ahead:
                 if future is not None:
                     future.cancel()
+
+    def _has_memory(self, file: LogFile, held: deque[tuple[int, MemoryKind]], *, is_needed: bool) -> bool:
+        """Whether a commit is fetched: the next one, after a wait if need be, others if there is room."""
+        size = file.info.size_bytes
+        whole, piece = min(size, limits.COMMIT_WHOLE_BYTES_MAX), min(size, limits.COMMIT_CHUNK_BYTES)
+        wanted = whole + _DECODED_GROWTH * piece
+        if is_needed:
+            held.append((self._share.take(wanted, MemoryKind.LOG), MemoryKind.LOG))
+            return True
+        if self._share.try_take(wanted):
+            held.append((wanted, MemoryKind.AHEAD))
+            return True
+        return False
+
+    def _give_back(self, held: deque[tuple[int, MemoryKind]], count: int) -> None:
+        for _ in range(count):
+            self._share.give(*held.popleft())
 
     @property
     def _is_quick(self) -> bool:
@@ -198,7 +231,7 @@ class ReverseCommitReader:
         if file.name in self._kept or file.info.size_bytes > limits.COMMIT_WHOLE_BYTES_MAX:
             return None
         if not self._is_quick or file.info.size_bytes > limits.COMMIT_CHUNK_BYTES:
-            return self.submit(self._read, file)
+            return pool().submit(self._read, file)
         done: Future[bytes] = Future()
         try:
             done.set_result(self._read(file))
@@ -212,14 +245,21 @@ class ReverseCommitReader:
             if not keep:
                 del self._kept[file.name]
                 self._kept_bytes -= len(kept)
+                self._share.give(len(kept))
             return pieces(kept)
         if future is None:
             return self._stream(file)
         body = future.result()
-        if keep and self._kept_bytes + len(body) <= limits.TAIL_BYTES_KEPT_MAX:
-            self._kept[file.name] = body
-            self._kept_bytes += len(body)
+        if keep:
+            self._keep(file.name, body)
         return pieces(body)
+
+    def _keep(self, name: str, body: bytes) -> None:
+        """Unless it is too much; then it is read again."""
+        has_room = self._kept_bytes + len(body) <= limits.TAIL_BYTES_KEPT_MAX
+        if has_room and self._share.try_take(len(body)):
+            self._kept[name] = body
+            self._kept_bytes += len(body)
 
     def _read(self, file: LogFile) -> bytes:
         try:

@@ -16,7 +16,12 @@ import pyarrow.parquet as pq
 from lazydelta import limits
 from lazydelta.errors import CorruptLogError
 from lazydelta.log.parquet_guard import GuardedFile, chunk_span, read_footer
+from lazydelta.memory_budget import MemoryKind
+from lazydelta.memory_share import MemoryShare
 from lazydelta.storage import ObjectNotFoundError, ObjectTooShortError, RangedFile, Storage
+
+_DECODED_GROWTH = 4  # rows take at most about that many times the memory of their chunks
+_DECODED_BYTES = 4 * limits.MIB  # of a slice, about
 
 
 class DamagedCheckpointError(CorruptLogError):
@@ -26,7 +31,10 @@ class DamagedCheckpointError(CorruptLogError):
 class ParquetPart:
     """A lazily opened checkpoint file."""
 
-    def __init__(self, storage: Storage, name: str, size_bytes: int) -> None:
+    def __init__(
+        self, storage: Storage, name: str, size_bytes: int, share: MemoryShare | None = None
+    ) -> None:
+        self._share = share or MemoryShare()
         self.name = name
         self.size_bytes = size_bytes
         self._storage = storage
@@ -74,38 +82,12 @@ class ParquetPart:
         self, row_groups: Sequence[int], columns: Sequence[str], batch_rows: int, *, read_ahead: bool = False
     ) -> Generator[pa.RecordBatch, None, None]:
         """These row groups in this order, these columns (leaves or whole groups), in slices."""
-        metadata = self.metadata
         chunks = [self._column_chunks(index, columns) for index in row_groups]
         if not any(chunks):
             return
-        assert self._file is not None
         flat = [chunk for group in chunks for chunk in group]
-        if sum(length for _, length in flat) <= limits.PRELOAD_BYTES_MAX:
-            with self.damage_named():
-                self._file.preload(flat)
-        elif read_ahead:
-            self._file.stream_through(flat)
-        try:
-            with self.damage_named():
-                reader = pq.ParquetFile(
-                    GuardedFile(self._file, flat),
-                    metadata=metadata,
-                    buffer_size=limits.READ_BLOCK_BYTES,
-                    pre_buffer=False,
-                    page_checksum_verification=True,
-                    # Spark's timestamps are INT96, and the year 9999 does not fit nanoseconds.
-                    coerce_int96_timestamp_unit="us",
-                )
-                # One thread: the longest column decides the time, and every further thread of Arrow's keeps
-                # tens of megabytes of freed memory to itself.
-                yield from reader.iter_batches(
-                    batch_size=batch_rows,
-                    row_groups=list(row_groups),
-                    columns=list(columns),
-                    use_threads=False,
-                )
-        finally:
-            self._file.release()
+        with self._share.held(_memory_of(flat, columns=len(chunks[0])), MemoryKind.LOG):
+            yield from self._decoded(row_groups, columns, batch_rows, flat, read_ahead=read_ahead)
 
     def damaged(self, damage: object) -> DamagedCheckpointError:
         """The error that names this file and what is wrong with it."""
@@ -136,6 +118,43 @@ class ParquetPart:
         except (pa.ArrowException, OSError, UnicodeDecodeError) as damage:
             raise self.damaged(damage) from damage
 
+    def _decoded(
+        self,
+        row_groups: Sequence[int],
+        columns: Sequence[str],
+        batch_rows: int,
+        chunks: list[tuple[int, int]],
+        *,
+        read_ahead: bool,
+    ) -> Generator[pa.RecordBatch, None, None]:
+        assert self._file is not None
+        if sum(length for _, length in chunks) <= limits.PRELOAD_BYTES_MAX:
+            with self.damage_named():
+                self._file.preload(chunks)
+        elif read_ahead:
+            self._file.stream_through(chunks)
+        try:
+            with self.damage_named():
+                reader = pq.ParquetFile(
+                    GuardedFile(self._file, chunks),
+                    metadata=self.metadata,
+                    buffer_size=limits.READ_BLOCK_BYTES,
+                    pre_buffer=False,
+                    page_checksum_verification=True,
+                    # Spark's timestamps are INT96, and the year 9999 does not fit nanoseconds.
+                    coerce_int96_timestamp_unit="us",
+                )
+                # One thread: the longest column decides the time, and every further thread of Arrow's keeps
+                # tens of megabytes of freed memory to itself.
+                yield from reader.iter_batches(
+                    batch_size=batch_rows,
+                    row_groups=list(row_groups),
+                    columns=list(columns),
+                    use_threads=False,
+                )
+        finally:
+            self._file.release()
+
     def _column_chunks(self, row_group: int, columns: Sequence[str]) -> list[tuple[int, int]]:
         """Where the wanted column chunks of a row group lie: (start, length)."""
         group = self.metadata.row_group(row_group)
@@ -145,3 +164,11 @@ class ParquetPart:
                 with self.damage_named():
                     found.append(chunk_span(group.column(index), self.size_bytes))
         return sorted(found)
+
+
+def _memory_of(chunks: Sequence[tuple[int, int]], *, columns: int) -> int:
+    """About what it takes to decode these: all of them, or blocks of one row group, and a slice of rows."""
+    whole = sum(length for _, length in chunks)
+    if whole > limits.PRELOAD_BYTES_MAX:
+        whole = min(whole, 2 * columns * limits.READ_BLOCK_BYTES)
+    return whole + min(_DECODED_BYTES, _DECODED_GROWTH * whole)

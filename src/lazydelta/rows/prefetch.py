@@ -5,8 +5,10 @@ Contract: pieces come in the order of their items, each item's in its own; nothi
 the first piece is asked for. Besides the item that is being consumed, `ahead` items are loaded; more, up to
 `limits.PREFETCH_ADAPTIVE_MAX`, where the consumer had to wait. While `limits.PREFETCH_BYTES_MAX` wait to be
 consumed nothing new is begun, and what runs is put aside; what items take while they are loaded (`weigh`) has
-the same bound, but that the one being consumed is always loaded. With `is_hurried` the consumer may stop
-soon: one item is loaded, a piece at a time, and each item consumed lets one more be loaded ahead.
+the same bound, but that the one being consumed is always loaded. Both come out of the share of the process's
+memory: where it has no room nothing is loaded ahead, and the consumer waits for memory for its next item.
+With `is_hurried` the consumer may stop soon: one item is loaded, a piece at a time, and each item consumed
+lets one more be loaded ahead.
 No thread ever waits for the consumer: a task loads until the bytes are reached, then ends, so that a consumer
 that goes away leaves no thread behind, and the interpreter's exit has nothing to wait for. What fails is
 raised where it would have come out; nothing comes after it.
@@ -23,6 +25,8 @@ from threading import Condition, Lock
 from typing import Generic, TypeVar
 
 from lazydelta import limits
+from lazydelta.memory_budget import MemoryKind
+from lazydelta.memory_share import MemoryShare
 
 Item = TypeVar("Item")
 Piece = TypeVar("Piece")
@@ -42,14 +46,16 @@ class _State(Enum):
 class _Slot(Generic[Item, Piece]):
     """One item on its way."""
 
-    __slots__ = ("error", "is_begun", "item", "pieces", "state", "stream", "weight")
+    __slots__ = ("error", "held", "is_begun", "item", "kind", "pieces", "state", "stream", "weight")
 
     def __init__(self, item: Item | None, weight: int = 0) -> None:
         self.item = item
         self.weight = weight  # while it is loaded
+        self.held: int | None = None  # of the share, for the weight; None: not asked for yet
+        self.kind = MemoryKind.AHEAD
         self.is_begun = False
         self.stream: Iterator[Piece] | None = None
-        self.pieces: deque[tuple[Piece, int]] = deque()  # with their bytes
+        self.pieces: deque[tuple[Piece, int, int]] = deque()  # with their bytes, and those held of the share
         self.state = _State.IDLE
         self.error: BaseException | None = None
 
@@ -67,8 +73,11 @@ class Prefetch(Generic[Item, Piece]):
         size_of: Callable[[Piece], int] = lambda _: 0,
         weigh: Callable[[Item], int] = lambda _: 0,
         is_hurried: bool = False,
+        share: MemoryShare | None = None,
     ) -> None:
         """Without a pool, or with `ahead` 0, everything is loaded as it is asked for, by whoever asks."""
+        self._share = share or MemoryShare()
+        self._is_scarce = False  # the share had no room for a piece, and pieces still wait
         self._items = items
         self._load = load
         self._pool = pool
@@ -116,6 +125,7 @@ class Prefetch(Generic[Item, Piece]):
                 self.close()
                 raise slot.error
             else:
+                self._take_memory(slot)
                 self._advance(slot, pieces_max=1)
 
     @property
@@ -141,14 +151,17 @@ class Prefetch(Generic[Item, Piece]):
         self._close_items()
 
     def _taken(self, slot: _Slot[Item, Piece]) -> Piece:
-        piece, size = slot.pieces.popleft()
+        piece, size, held = slot.pieces.popleft()
         self._bytes -= size
+        self._share.give(held)
+        self._is_scarce &= self._bytes > 0
         self._start_more()
         return piece
 
     def _leave(self) -> None:
         """The first slot has given all it had."""
-        self._slots.popleft()
+        slot = self._slots.popleft()
+        self._share.give(slot.held or 0, slot.kind)
         self._items_done += 1
         if self._ahead < self._ahead_wanted:
             self._ahead += 1
@@ -167,18 +180,22 @@ class Prefetch(Generic[Item, Piece]):
         if self._ahead == 0:
             return
         for slot in self._slots:
-            if self._bytes >= limits.PREFETCH_BYTES_MAX:
+            if self._is_full:
                 return
             if slot.state is _State.IDLE and self._has_room(slot):
                 slot.state = _State.QUEUED
                 self._submit(self._go_on, slot)
         while (
             not self._is_drained
-            and self._bytes < limits.PREFETCH_BYTES_MAX
+            and not self._is_full
             and len(self._slots) + self._pulls_queued <= self._ahead
         ):
             self._pulls_queued += 1
             self._submit(self._pull_and_go_on)
+
+    @property
+    def _is_full(self) -> bool:
+        return self._is_scarce or self._bytes >= limits.PREFETCH_BYTES_MAX
 
     def _submit(self, task: Callable[..., None], *arguments: object) -> None:
         assert self._pool is not None
@@ -208,12 +225,26 @@ class Prefetch(Generic[Item, Piece]):
         self._advance(slot)
 
     def _has_room(self, slot: _Slot[Item, Piece]) -> bool:
-        """Whether it may be loaded: it is the first, was begun already, or fits beside those that were."""
-        if slot.is_begun or slot is self._slots[0]:
+        """Whether it may be loaded ahead: it was begun, or it is the first or fits beside those that were.
+
+        Where the process has no memory for it, the consumer asks for it when its turn comes.
+        """
+        if slot.is_begun:
             return True
-        others = (other for other in islice(self._slots, 1, None) if other.is_begun)
-        held = sum(other.weight for other in others if other.state is not _State.DONE)
-        return self._bytes + held + slot.weight <= limits.PREFETCH_BYTES_MAX
+        if slot is not self._slots[0]:
+            others = (other for other in islice(self._slots, 1, None) if other.is_begun)
+            held = sum(other.weight for other in others if other.state is not _State.DONE)
+            if self._bytes + held + slot.weight > limits.PREFETCH_BYTES_MAX:
+                return False
+        if slot.held is None and self._share.try_take(slot.weight):
+            slot.held = slot.weight
+        return slot.held is not None
+
+    def _take_memory(self, slot: _Slot[Item, Piece]) -> None:
+        """The consumer waits for what the slot takes, unless it was taken before."""
+        if slot.held is None:
+            slot.kind = MemoryKind.ROWS
+            slot.held = self._share.take(slot.weight, slot.kind)
 
     def _pull(self, *, only_if_none: bool = False) -> _Slot[Item, Piece] | None:
         """The next item as a slot at the end of the line; None where there is none to pull."""
@@ -261,15 +292,22 @@ class Prefetch(Generic[Item, Piece]):
                 if self._is_closed:
                     break
                 if piece is not None:
-                    slot.pieces.append((piece, size := self._size_of(piece)))
-                    self._bytes += size
-                if state is not _State.DONE and (pieces_max <= 0 or self._bytes >= limits.PREFETCH_BYTES_MAX):
+                    self._put(slot, piece)
+                if state is not _State.DONE and (pieces_max <= 0 or self._is_full):
                     state = _State.IDLE
                 slot.state = state
                 self._changed.notify_all()
         else:
             return
         _close(slot.stream)
+
+    def _put(self, slot: _Slot[Item, Piece], piece: Piece) -> None:
+        """The piece waits; the lock is held. One that has no room is within the weight of its slot."""
+        size = self._size_of(piece)
+        has_room = self._share.try_take(size)
+        self._is_scarce |= not has_room
+        slot.pieces.append((piece, size, size if has_room else 0))
+        self._bytes += size
 
     def _close_items(self) -> None:
         """Whoever is not pulling may close; who pulls does it afterwards."""

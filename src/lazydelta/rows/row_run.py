@@ -8,6 +8,7 @@ than once; it does not wait for a read that is under way, and what such a read b
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -18,6 +19,7 @@ import msgspec
 
 from lazydelta import limits
 from lazydelta.log.file_rows import Batches
+from lazydelta.memory_share import MemoryShare
 from lazydelta.rows.data_file import DataFile
 from lazydelta.rows.limit import limited, sliced, without_first
 from lazydelta.rows.loader import RowLoader
@@ -26,9 +28,11 @@ from lazydelta.rows.ordered_files import covers_limit
 from lazydelta.rows.prefetch import Piece, Prefetch, PrefetchClosedError
 from lazydelta.rows.row_plan import RowPlan
 from lazydelta.rows.row_tally import RowTally
+from lazydelta.rows.row_threads import give_threads, take_threads
 from lazydelta.rows.segment import Segment
 from lazydelta.rows.segment_rows import SegmentRows
 from lazydelta.storage import Deadline, Storage
+from lazydelta.storage.local import LocalStorage
 
 # What a segment takes while it is loaded, at most: its chunks as they are stored, and a slice of its rows.
 _SEGMENT_BYTES = limits.DATA_PRELOAD_BYTES_MAX + limits.DATA_BATCH_BYTES
@@ -38,6 +42,8 @@ class _Stages(msgspec.Struct, frozen=True, eq=False):
     """What reads, once something is pulled."""
 
     pool: ThreadPoolExecutor | None
+    threads: int  # of the pool
+    share: MemoryShare
     loader: RowLoader
     segments: Prefetch[DataFile, Segment]
     rows: Prefetch[Segment, LocatedRows]
@@ -85,7 +91,7 @@ class RowRun:
     def stop(self) -> None:
         """End the reads."""
         with self._lock:
-            self._is_stopped = True
+            is_again, self._is_stopped = self._is_stopped, True
             stages = self._stages
         self.tally.end()
         if stages is None:
@@ -95,6 +101,9 @@ class RowRun:
         if stages.pool is not None:
             stages.pool.shutdown(wait=False, cancel_futures=True)
         stages.loader.close()
+        stages.share.close()
+        if not is_again:
+            give_threads(stages.threads)
 
     def _begun(self) -> _Stages:
         with self._lock:
@@ -112,7 +121,10 @@ class RowRun:
             storage, plan.loaded, version=self._version, predicate=plan.predicate, batch_rows=plan.slice_rows
         )
         load = SegmentRows(plan, loader, self.tally)
-        pool = ThreadPoolExecutor(_threads(ahead), "lazydelta-rows") if ahead > 0 else None
+        threads = take_threads(_threads(ahead, storage)) if ahead > 0 else 0
+        pool = ThreadPoolExecutor(threads, "lazydelta-rows") if threads else None
+        share = self.tally.share
+        share.begin()
         segments = Prefetch(self._files, load.segments, ahead=ahead, pool=pool, is_hurried=is_hurried)
         rows = Prefetch(
             _each(segments),
@@ -122,11 +134,17 @@ class RowRun:
             size_of=lambda located: located.rows.nbytes,
             weigh=lambda segment: min(segment.size_bytes, _SEGMENT_BYTES),
             is_hurried=is_hurried,
+            share=share,
         )
-        return _Stages(pool, loader, segments, rows)
+        return _Stages(pool, threads, share, loader, segments, rows)
 
 
-def _threads(ahead: int) -> int:
+def _threads(ahead: int, storage: Storage) -> int:
+    """A store is waited for by many; a disk answers at once, and more threads than cores only get in each
+    other's way.
+    """
+    if isinstance(storage, LocalStorage):
+        return max(ahead, os.cpu_count() or 1)
     return 1 + max(ahead, limits.PREFETCH_ADAPTIVE_MAX)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
+from lazydelta.memory_share import MemoryShare
 from lazydelta.scan.rows_report import RowsReport
 from lazydelta.storage import IoCounters
 
@@ -20,6 +21,7 @@ class RowTally:
         self._limit = limit
         self._ends_traversal = ends_traversal
         self._io: IoCounters | None = None
+        self.share = MemoryShare()
         self.files = 0
         self.row_groups_read = 0
         self.row_groups_skipped = 0
@@ -82,6 +84,8 @@ class RowTally:
             requests=0 if io is None else io.requests,
             bytes_read=0 if io is None else io.bytes_read,
             retries=0 if io is None else io.retries,
+            memory_waits=self.share.waits,
+            memory_wait_ms=self.share.wait_seconds * 1000,
             time_to_first_row_ms=self._milliseconds(self._first),
             elapsed_ms=self._milliseconds(self._ended or time.perf_counter()) or 0.0,
         )

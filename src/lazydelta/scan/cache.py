@@ -19,6 +19,8 @@ from typing import Any
 
 import msgspec
 
+from lazydelta.memory_budget import PROCESS_MEMORY, MemoryBudget
+
 _ENTRY_BYTES = 400  # of the key and the book-keeping, about
 
 
@@ -82,7 +84,9 @@ _Key = tuple[Owner, CacheKind, Hashable]
 class ByteCache:
     """Entries of all tables in the order of their last use."""
 
-    def __init__(self) -> None:
+    def __init__(self, budget: MemoryBudget | None = None) -> None:
+        """What is kept counts as memory of the budget, which may ask for it back."""
+        self._budget = budget
         self.start_anew()
 
     def start_anew(self) -> None:
@@ -91,6 +95,7 @@ class ByteCache:
         self._entries: OrderedDict[_Key, Entry] = OrderedDict()
         self._stats = {kind: KindStats() for kind in CacheKind}
         self._bytes = 0
+        self._told_bytes = 0  # to the budget
 
     def get(
         self,
@@ -137,6 +142,10 @@ class ByteCache:
     ) -> None:
         """Keep this, and throw out what was used longest ago until all fits the budget."""
         entry = Entry(value, size_bytes + _ENTRY_BYTES)
+        if self._budget is not None:
+            budget_bytes = min(budget_bytes, self._budget.limit_bytes // 4)
+            if not self._budget.has_room_to_cache(entry.size_bytes):
+                return
         if entry.size_bytes > budget_bytes:
             return
         with self._lock:
@@ -147,6 +156,17 @@ class ByteCache:
                 oldest = next(iter(self._entries))
                 self._take_out(oldest)
                 self._stats[oldest[1]].evictions += 1
+        self._tell()
+
+    def give_back(self, byte_count: int) -> None:
+        """Throw out what was used longest ago, so many bytes of it: somebody needs the memory."""
+        with self._lock:
+            until = max(0, self._bytes - byte_count)
+            while self._bytes > until:
+                oldest = next(iter(self._entries))
+                self._take_out(oldest)
+                self._stats[oldest[1]].evictions += 1
+        self._tell()
 
     def drop(self, owner: Owner, is_stale: Callable[[CacheKind, Hashable], bool] = lambda *_: True) -> None:
         """Throw out what does not hold any more of a table."""
@@ -155,6 +175,7 @@ class ByteCache:
             for at in stale:
                 self._take_out(at)
                 self._stats[at[1]].invalidations += 1
+        self._tell()
 
     def stats(self) -> CacheStats:
         """The numbers so far."""
@@ -175,6 +196,16 @@ class ByteCache:
             self._entries.clear()
             self._bytes = 0
             self._stats = {kind: KindStats() for kind in CacheKind}
+        self._tell()
+
+    def _tell(self) -> None:
+        """What is kept has changed; without the lock, which the budget must never wait for."""
+        if self._budget is None:
+            return
+        with self._lock:
+            more_bytes, self._told_bytes = self._bytes - self._told_bytes, self._bytes
+        if more_bytes:
+            self._budget.cached(more_bytes)
 
     def _take_out(self, at: _Key) -> None:
         gone = self._entries.pop(at, None)
@@ -182,7 +213,8 @@ class ByteCache:
             self._bytes -= gone.size_bytes
 
 
-PROCESS_CACHE = ByteCache()
+PROCESS_CACHE = ByteCache(PROCESS_MEMORY)
+PROCESS_MEMORY.cache_gives_back(PROCESS_CACHE.give_back)
 
 
 def stats() -> CacheStats:

@@ -220,7 +220,9 @@ def _reader(replay: Replay, source: MetadataSource) -> SidecarReader:
     assert replay.sidecar_rows is not None
     reading = replay.sidecar.reading
     memory = replay.sidecar.memory if replay.memory is None else replay.memory
-    return SidecarReader(replay.storage, source, replay.sidecar_rows, reading=reading, memory=memory)
+    return SidecarReader(
+        replay.storage, source, replay.sidecar_rows, reading=reading, memory=memory, share=replay.share
+    )
 
 
 def _sidecar_rows(replay: Replay, reader: SidecarReader, mask: RemoveSet) -> Batches:
@@ -251,7 +253,7 @@ def _checkpoint_rows(replay: Replay, segment: LogSegment, mask: RemoveSet) -> Ba
     if segment.checkpoint is None:
         return
     is_untouched = True
-    with closing(CheckpointReader(replay.storage, segment.checkpoint)) as reader:
+    with closing(CheckpointReader(replay.storage, segment.checkpoint, replay.share)) as reader:
         try:
             for rows in _masked(replay, reader.rows(replay.rows), mask, reader):
                 is_untouched = False

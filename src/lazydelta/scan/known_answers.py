@@ -63,12 +63,17 @@ def _recorded(replay: Replay, reader: SidecarReader, key: Hashable) -> Batches:
     room = replay.memory.budget_bytes // _BUDGET_SHARE
     before = _ruled_out(replay)
     kept: list[pa.RecordBatch] = []
+    held = 0  # of the process's memory; given back when the run ends
     for rows in reader.rows():
         if room >= 0:
-            room -= int(rows.nbytes)
+            size = int(rows.nbytes)
+            room = room - size if replay.share.try_take(size) else -1
+            held += size if room >= 0 else 0
             kept.append(rows.select([name for name in rows.schema.names if name != STATS_PARSED]))
         if room < 0:
             kept.clear()
+            replay.share.give(held)
+            held = 0
         yield rows
     if room >= 0:
         answer = Answer(rows=_joined(kept), skipped=_ruled_out(replay) - before)

@@ -22,6 +22,7 @@ from lazydelta.errors import InvalidRequestError, StorageError
 from lazydelta.log.file_rows import FILE_COLUMNS, RAW_PATH, Batches, deletion_vectors
 from lazydelta.log.segment import LogFile
 from lazydelta.log.snapshot import Snapshot
+from lazydelta.memory_budget import MemoryKind
 from lazydelta.scan.config import ScanOrder
 from lazydelta.scan.floor import (
     Floor,
@@ -55,6 +56,8 @@ from lazydelta.sidecar.read.traversal import (
 )
 
 _SORT_BYTES = limits.SORT_MEMORY_BYTES // 2  # the tail's rows, and those of the checkpoint as much again
+_SORT_BYTES_SCARCE = 2 * limits.MIB  # where the process has no memory for that
+_MERGE_BYTES = 8 * limits.MIB  # row groups of parts that overlap, about
 
 
 class _Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,7 +89,7 @@ class _Plan(msgspec.Struct, frozen=True, kw_only=True):
         return ExternalSorter(
             self.schema,
             self.traversal.keys,
-            _SORT_BYTES,
+            _SORT_BYTES if self.replay.share.try_take(_SORT_BYTES) else min(_SORT_BYTES, _SORT_BYTES_SCARCE),
             descending=self.traversal.descending,
             rows_max=self.limit,
         )
@@ -104,7 +107,8 @@ def ordered_files(
     replay.tally.traversal = plan.traversal
     replay.tally.strategy, replay.tally.reason = "ordered", _reason(plan)
     with ExitStack() as stack:
-        seen = stack.enter_context(closing(RemoveSet(replay.config.remove_set_memory_limit)))
+        stack.enter_context(replay.share.held(_MERGE_BYTES, MemoryKind.LOG))
+        seen = stack.enter_context(closing(replay.key_set()))
         tail = stack.enter_context(closing(plan.sorter()))
         parts = None if plan.obstacle is not None else stack.enter_context(closing(_parts(plan, seen)))
         try:

@@ -21,12 +21,14 @@ import numpy.typing as npt
 from lazydelta import limits
 from lazydelta.errors import StorageError
 from lazydelta.log.file_rows import Mask
+from lazydelta.memory_share import MemoryShare
 from lazydelta.scan.keys import DIGEST, DIGEST_BYTES, Digests, FileKeys, Hashes, KeyDigests
 
 _RUN_KEYS_MIN = 4096
 _RECENT_PIECES_MAX = 64
 _RECENT_KEY_BYTES = 256  # of a key without a digest, about: its path
 _SUSPECTS_MAX = 256  # with more, all keys get their digests once and for all
+_FREE_BYTES = 1 << 19  # of digests, that no share need have room for
 _SMALL_FILTER_BYTES = 1 << 17
 _SMALL_FILTER_KEYS = 1 << 16
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -35,11 +37,16 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 class RemoveSet:
     """A growing set of keys. Close it to delete what it moved to disk."""
 
-    def __init__(self, memory_limit: int = limits.REMOVE_SET_BYTES) -> None:
+    def __init__(self, memory_limit: int = limits.REMOVE_SET_BYTES, share: MemoryShare | None = None) -> None:
+        """Past the limit, or where the share of the process's memory has no room, it moves to disk."""
+        self._share = share
+        self._shared_bytes = 0  # of the share
         self._size = 0  # of those put in here
         self._memory_limit = memory_limit
-        # Two filters: one that stays in the processor's cache while the set is small, one for later.
-        self._filters = [_KeyFilter(_SMALL_FILTER_BYTES), _KeyFilter(memory_limit // 16)]
+        # One that stays in the processor's cache while the set is small; then a larger one in its place, for
+        # which the hashes are kept until then.
+        self._filter = _KeyFilter(_SMALL_FILTER_BYTES)
+        self._hashes: list[Hashes] | None = []
         self._recent: list[FileKeys | KeyDigests] = []
         self._recent_size = 0
         self._recent_max = min(_RUN_KEYS_MIN, memory_limit // _RECENT_KEY_BYTES)
@@ -67,8 +74,7 @@ class RemoveSet:
             answer |= below.holds(keys)
         if self._size == 0:
             return answer
-        filter_ = self._filters[0 if self._size <= _SMALL_FILTER_KEYS else 1]
-        candidates = np.flatnonzero(filter_.may_hold(keys.hashes))
+        candidates = np.flatnonzero(self._filter.may_hold(keys.hashes))
         if len(candidates):
             answer[candidates] |= self._holds_some(keys, candidates)
         return answer
@@ -76,8 +82,7 @@ class RemoveSet:
     def remember(self, keys: FileKeys | KeyDigests) -> None:
         """Put these keys into the set."""
         if len(keys):
-            for filter_ in self._filters:
-                filter_.mark(keys.hashes)
+            self._mark([keys.hashes])
             self._insert(keys)
 
     def absorb(self, other: RemoveSet) -> None:
@@ -85,13 +90,33 @@ class RemoveSet:
         assert not other._below, "a set that rests on others is never absorbed"
         if other._size == 0:
             return
-        for mine, others in zip(self._filters, other._filters, strict=True):
-            mine.absorb(others)
+        if other._hashes is None:
+            self._enlarge()
+            self._filter.absorb(other._filter)
+        else:
+            self._mark(other._hashes)
         for keys in other._recent:
             self._insert(keys)
         for digests in other._settled_digests():
             self._size += len(digests)
             self._add_run(np.unique(digests))
+
+    def _mark(self, hashes: list[Hashes]) -> None:
+        """Keys of these hashes are put in."""
+        for each in hashes:
+            self._filter.mark(each)
+        if self._hashes is not None:
+            self._hashes.extend(hashes)
+            if sum(len(each) for each in self._hashes) > _SMALL_FILTER_KEYS:
+                self._enlarge()
+
+    def _enlarge(self) -> None:
+        """Take the larger filter, if it is not in place yet."""
+        if self._hashes is not None:
+            hashes, self._hashes = self._hashes, None
+            self._filter = _KeyFilter(self._memory_limit // 16)
+            for each in hashes:
+                self._filter.mark(each)
 
     def rest_on(self, other: RemoveSet) -> None:
         """Hold every key of a settled set, too, without a copy; it is left as it is, and may be shared."""
@@ -105,9 +130,9 @@ class RemoveSet:
         """Forget the keys and delete the file."""
         self._size = self._recent_size = 0
         self._below = ()
-        for filter_ in self._filters:
-            filter_.clear()
+        self._filter, self._hashes = _KeyFilter(_SMALL_FILTER_BYTES), []
         self._recent, self._runs, self._recent_hashes = [], [], None
+        self._has_room(0)
         if self._disk is not None:
             self._disk.close()
             self._disk = None
@@ -134,11 +159,24 @@ class RemoveSet:
             last, before = self._runs.pop(), self._runs.pop()
             self._runs.append(np.unique(np.concatenate([before, last])))
         in_memory = sum(len(run) for run in self._runs) * DIGEST_BYTES
-        if self._disk is not None or in_memory > self._memory_limit:
+        if self._disk is not None or in_memory > self._memory_limit or not self._has_room(in_memory):
             self._disk = self._disk or _DiskSet()
             for each in self._runs:
                 self._disk.insert(each)
             self._runs = []
+            self._has_room(0)
+
+    def _has_room(self, byte_count: int) -> bool:
+        """Whether so much may be in memory; what is little always may."""
+        wanted = byte_count if byte_count > _FREE_BYTES else 0
+        if self._share is None or wanted == self._shared_bytes:
+            return True
+        if wanted < self._shared_bytes:
+            self._share.give(self._shared_bytes - wanted)
+        elif not self._share.try_take(wanted - self._shared_bytes):
+            return False
+        self._shared_bytes = wanted
+        return True
 
     def _holds_some(self, keys: FileKeys, rows: npt.NDArray[np.intp]) -> Mask:
         """Which of these rows' keys are in the set; digests are made of few where few will do."""
@@ -201,9 +239,6 @@ class _KeyFilter:
     def absorb(self, other: _KeyFilter) -> None:
         if other._bits is not None:
             self._made()[:] |= other._bits
-
-    def clear(self) -> None:
-        self._bits = None  # to write zeros would touch every page
 
     def _made(self) -> npt.NDArray[np.uint8]:
         if self._bits is None:

@@ -29,8 +29,7 @@ __all__ = ["Replay", "forward_files", "note_trip", "reverse_files", "tail_files"
 
 def reverse_files(replay: Replay) -> Batches:
     """Newest first: the tail's live adds, then those at the checkpoint."""
-    limit = replay.config.remove_set_memory_limit
-    with closing(RemoveSet(limit)) as seen, closing(Floor(replay)) as floor:
+    with closing(replay.key_set()) as seen, closing(Floor(replay)) as floor:
         floor.start()
         unread = yield from walk_known_tail(replay, seen, demand=replay.demand)
         if unread is None:
@@ -42,8 +41,7 @@ def reverse_files(replay: Replay) -> Batches:
 
 def forward_files(replay: Replay) -> Batches:
     """The checkpoint's live adds, then the tail's."""
-    limit = replay.config.remove_set_memory_limit
-    with closing(RemoveSet(limit)) as mask, closing(Floor(replay)) as floor:
+    with closing(replay.key_set()) as mask, closing(Floor(replay)) as floor:
         floor.start()
         yield from _canonical(replay, mask, floor, newest=replay.segment.version)
 
@@ -75,7 +73,7 @@ def _canonical(replay: Replay, mask: RemoveSet, floor: Floor, *, newest: int) ->
         rest = [file for file in replay.tail if (file.parsed.until or file.version) <= newest]
         shadow_tail(replay, rest, mask)
     yield from floor.rows(mask)
-    with closing(RemoveSet(replay.config.remove_set_memory_limit)) as seen:
+    with closing(replay.key_set()) as seen:
         again = msgspec.structs.replace(replay, tripwire=FeatureTripwire())  # watched once already
         if is_whole:
             yield from walk_known_tail(again, seen)

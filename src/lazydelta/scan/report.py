@@ -10,6 +10,7 @@ import msgspec
 import pyarrow as pa
 
 from lazydelta.log.fallback import Fallback
+from lazydelta.memory_share import MemoryShare
 from lazydelta.scan.cache import CacheUse
 from lazydelta.scan.rows_report import RowsReport
 from lazydelta.sidecar.read.traversal import Traversal
@@ -52,6 +53,8 @@ class ScanReport(msgspec.Struct, frozen=True, kw_only=True):
     retries: int
     cache_hits: dict[str, int]  # by kind, opening included
     cache_bytes: int  # of what was taken from the cache, as it takes memory
+    memory_waits: int  # for memory that other scans held
+    memory_wait_ms: float
     remove_set_peak: int
     remove_set_on_disk: bool
     time_to_first_file_ms: float | None
@@ -94,6 +97,10 @@ class ScanReport(msgspec.Struct, frozen=True, kw_only=True):
         if self.cache_hits:
             hits = ", ".join(f"{count:,} {kind}" for kind, count in sorted(self.cache_hits.items()))
             yield "from the cache", f"{hits}: {self.cache_bytes:,} bytes of memory"
+        if self.memory_waits:
+            waits = f"{self.memory_waits:,} time{'' if self.memory_waits == 1 else 's'}"
+            told = "for memory that other scans held; delta.memory.bytes raises it"
+            yield "waited", f"{waits}, {self.memory_wait_ms:,.1f} ms, {told}"
         place = ", moved to disk" if self.remove_set_on_disk else ""
         yield "remove set", f"{self.remove_set_peak:,} keys at its peak{place}"
         if self.time_to_first_file_ms is not None:
@@ -134,6 +141,7 @@ class ScanTally(msgspec.Struct, kw_only=True):
     remove_set_peak: int = 0
     remove_set_on_disk: bool = False
     cache: CacheUse = msgspec.field(default_factory=CacheUse)
+    share: MemoryShare = msgspec.field(default_factory=MemoryShare)
     traversal: Traversal | None = None  # of an ordered run
     last_file: pa.RecordBatch | None = None  # that went out, where its keys do
     first_file: float | None = None

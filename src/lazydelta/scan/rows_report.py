@@ -24,6 +24,8 @@ class RowsReport(msgspec.Struct, frozen=True, kw_only=True):
     requests: int
     bytes_read: int
     retries: int
+    memory_waits: int  # for memory that other scans held
+    memory_wait_ms: float
     time_to_first_row_ms: float | None
     elapsed_ms: float
 
@@ -42,6 +44,9 @@ class RowsReport(msgspec.Struct, frozen=True, kw_only=True):
         yield "data bytes read", f"{self.bytes_read:,} in {self.requests:,} requests"
         if self.retries:
             yield "data retries", f"{self.retries:,}"
+        if self.memory_waits:
+            times = f"{self.memory_waits:,} time{'' if self.memory_waits == 1 else 's'}"
+            yield "rows waited", f"{times}, {self.memory_wait_ms:,.1f} ms, for memory that other scans held"
         if self.time_to_first_row_ms is not None:
             yield "first row", f"after {self.time_to_first_row_ms:,.1f} ms"
         state = "" if self.is_finished else " (not finished)"

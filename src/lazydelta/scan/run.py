@@ -8,8 +8,10 @@ from lazydelta.log.checkpoint import RowRequest
 from lazydelta.log.commits import Demand, ReverseCommitReader, newest_first
 from lazydelta.log.file_rows import FILE_COLUMNS, RAW_PATH
 from lazydelta.log.segment import LogFile, LogSegment
+from lazydelta.memory_share import MemoryShare
 from lazydelta.predicate import BoundPredicate
 from lazydelta.scan.config import LazyScanConfig
+from lazydelta.scan.remove_set import RemoveSet
 from lazydelta.scan.report import ScanTally
 from lazydelta.scan.table_memory import TableMemory
 from lazydelta.scan.tripwire import FeatureTripwire
@@ -35,6 +37,7 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
     sidecar: SidecarAwareProvider | None = None  # where files at the checkpoint may be read cheaper
     sidecar_rows: SidecarRequest | None = None  # None: what is asked for is not in a sidecar
     memory: TableMemory | None = None  # what earlier queries have left
+    share: MemoryShare = msgspec.field(default_factory=MemoryShare)  # of the process's memory
     is_hurried: bool = False  # whoever pulls counts something else than files, and may stop after a few
 
     @property
@@ -55,6 +58,10 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
         return not self.segment.commits or (
             memory is not None and memory.knows_tail(self.segment, use_compacted=flag)
         )
+
+    def key_set(self) -> RemoveSet:
+        """An empty set of keys, within the scan's limit and its share; close it."""
+        return RemoveSet(self.config.remove_set_memory_limit, self.share)
 
     @property
     def tail(self) -> list[LogFile]:

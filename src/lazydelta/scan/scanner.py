@@ -126,7 +126,8 @@ class FileScan:
         storage = snapshot.storage.scoped(deadline=Deadline.after(config.scan_timeout_seconds))
         self._io = storage.counters
         tripwire = FeatureTripwire(strict=config.strict)
-        kept = snapshot.hand_over()
+        kept, share = snapshot.hand_over(), tally.share
+        share.begin()
         memory = None if self.memory is None else self.memory.for_run()
         if memory is not None:
             tally.cache = memory.use
@@ -137,7 +138,11 @@ class FileScan:
             strategy=tally.strategy,
             reason=tally.reason,
         )
-        with closing(ReverseCommitReader(storage, config.commit_read_parallelism, kept)) as commits:
+        parallelism = config.commit_read_parallelism
+        with (
+            closing(share),
+            closing(ReverseCommitReader(storage, parallelism, kept, share)) as commits,
+        ):
             try:
                 yield Replay(
                     storage=storage,
@@ -155,6 +160,7 @@ class FileScan:
                     sidecar=self.sidecar,
                     sidecar_rows=sidecar_rows,
                     memory=memory,
+                    share=share,
                 )
             finally:
                 tally.ended = time.perf_counter()
@@ -267,6 +273,8 @@ class FileScan:
                 "time_to_first_file_ms": report.time_to_first_file_ms,
                 "floors_read": float(report.source != NO_SOURCE),
                 "sidecar_hits": float(report.source.startswith("sidecar")),
+                "memory_waits": report.memory_waits,
+                "memory_wait_ms": report.memory_wait_ms,
             },
             fallbacks=report.fallbacks_by_kind,
         )
@@ -315,6 +323,8 @@ class FileScan:
             retries=io.retries,
             cache_hits=dict(cache.hits),
             cache_bytes=cache.bytes,
+            memory_waits=tally.share.waits,
+            memory_wait_ms=tally.share.wait_seconds * 1000,
             remove_set_peak=tally.remove_set_peak,
             remove_set_on_disk=tally.remove_set_on_disk,
             time_to_first_file_ms=milliseconds(tally.started, tally.first_file),

@@ -93,7 +93,7 @@ class _CommitDecider:
     def live_rows(self, part: TailSlice) -> pa.RecordBatch:
         """The adds of the slice that nothing newer has decided."""
         if part.is_first and not part.is_last and not part.is_compacted:
-            self._removes = RemoveSet(self._replay.config.remove_set_memory_limit)
+            self._removes = self._replay.key_set()
         live = ~self._seen.holds(part.add_keys) & _first_of_each(part)
         self._put(part)
         self._replay.tally.skipped("newer action", len(live) - int(live.sum()))

@@ -94,6 +94,7 @@ class _TailRecord:
         self._replay = replay
         self._memory = memory
         self._room = memory.budget_bytes // 4
+        self._held = 0  # of the process's memory; given back when the run ends
         self._pieces: list[Decided] = []  # of versions that are decided whole, newest first
         self._pending: list[Decided] = []  # of the version under way
         self._below = replay.segment.version
@@ -141,12 +142,16 @@ class _TailRecord:
         """Hold it, unless that is too much: then let go of all and hold nothing more."""
         if self._room < 0:
             return
-        self._room -= sum(int(rows.rows.nbytes) for rows in piece.rows)
-        self._room -= 64 * sum(len(keys) for keys in piece.keys)
+        size = sum(int(rows.rows.nbytes) for rows in piece.rows) + 64 * sum(len(keys) for keys in piece.keys)
+        self._room -= size
         pieces.append(piece)
+        if not self._replay.share.try_take(size):
+            self._room = -1
         if self._room < 0:
             self._pieces.clear()
             self._pending.clear()
+            self._replay.share.give(self._held)
+        self._held = 0 if self._room < 0 else self._held + size
 
     def _stats_paths(self, rows: pa.RecordBatch) -> Paths:
         return tuple(self._replay.rows.stats_paths) if STATS_PARSED in rows.schema.names else ()

@@ -1,7 +1,8 @@
 """Work done ahead of its consumer, in order: a few items under way, the rest not begun.
 
 Contract: `start` begins the first ones before anybody pulls. An error is raised at its place. Closing waits
-for what is under way and begins nothing more.
+for what is under way and begins nothing more. What an item takes of the process's memory is held until the
+consumer asks for the next; where there is no memory for one ahead, it is begun when it is asked for.
 """
 
 from __future__ import annotations
@@ -10,6 +11,9 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Generic, TypeVar
+
+from lazydelta.memory_budget import MemoryKind
+from lazydelta.memory_share import MemoryShare
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -28,37 +32,58 @@ class ReadAhead(Generic[Item, Result]):
         ahead_max: int,
         *,
         is_quick: Callable[[Item], bool] = lambda _: False,
+        share: MemoryShare | None = None,
+        item_bytes: int = 0,
     ) -> None:
+        """Each item takes `item_bytes` of the share, about."""
         self._items = iter(items)
         self._work = work
         self._ahead_max = ahead_max
         self._is_quick = is_quick
-        self._under_way: deque[Future[Result]] = deque()
+        self._share = share or MemoryShare()
+        self._item_bytes = item_bytes
+        self._under_way: deque[tuple[Future[Result], int, MemoryKind]] = deque()
         self._pool: ThreadPoolExecutor | None = None
 
     def start(self) -> None:
-        """Begin as many as may be under way."""
-        while len(self._under_way) < self._ahead_max:
-            try:
-                item = next(self._items, None)
-            except Exception as error:  # noqa: BLE001 - raised at its place, not where the work was begun
-                self._under_way.append(_failed(error))
-                self._items = iter(())
+        """Begin as many as may be under way, and have room."""
+        while len(self._under_way) < self._ahead_max and self._share.try_take(self._item_bytes):
+            if not self._begin(self._item_bytes, MemoryKind.AHEAD):
                 return
-            if item is None:
-                return
-            self._under_way.append(self._begun(item))
 
     def results(self) -> Generator[Result, None, None]:
         """The results in the order of the items."""
         try:
-            self.start()
-            while self._under_way:
-                result = self._under_way.popleft().result()
+            if self._under_way or self._begin_needed():
                 self.start()
-                yield result
+            while self._under_way or self._begin_needed():
+                future, held, kind = self._under_way.popleft()
+                try:
+                    result = future.result()
+                    self.start()
+                    yield result
+                finally:
+                    self._share.give(held, kind)
         finally:
             self.close()
+
+    def _begin_needed(self) -> bool:
+        """Begin the next item, after a wait for memory if need be; whether there is one."""
+        return self._begin(self._share.take(self._item_bytes, MemoryKind.LOG), MemoryKind.LOG)
+
+    def _begin(self, held: int, kind: MemoryKind) -> bool:
+        """Begin the next item, for which so much is held; whether there is one."""
+        try:
+            item = next(self._items, None)
+        except Exception as error:  # noqa: BLE001 - raised at its place, not where the work was begun
+            self._items = iter(())
+            self._under_way.append((_failed(error), held, kind))
+            return True
+        if item is None:
+            self._share.give(held, kind)
+            return False
+        self._under_way.append((self._begun(item), held, kind))
+        return True
 
     def _begun(self, item: Item) -> Future[Result]:
         if self._is_quick(item):  # a thread would take longer to start than the work takes
@@ -77,7 +102,9 @@ class ReadAhead(Generic[Item, Result]):
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None
-        self._under_way.clear()
+        while self._under_way:
+            _, held, kind = self._under_way.popleft()
+            self._share.give(held, kind)
 
 
 def _failed(error: Exception) -> Future[Any]:  # Any: it never has a result

@@ -15,7 +15,10 @@ from contextlib import closing
 import msgspec
 import pyarrow as pa
 
+from lazydelta import limits
 from lazydelta.log.file_rows import Batches, Mask, RowFilter
+from lazydelta.memory_budget import MemoryKind
+from lazydelta.memory_share import MemoryShare
 from lazydelta.sidecar.format.memory import SidecarMemory
 from lazydelta.sidecar.read.pruner import Pruner
 from lazydelta.sidecar.read.public_rows import RowShape
@@ -27,6 +30,7 @@ from lazydelta.storage import Storage
 
 _RUNS_AHEAD = 1  # of bytes
 _FOOTERS_AHEAD = 3
+_DECODED_GROWTH = 10  # a row group takes about that many times its bytes while it is decoded (measured)
 
 
 class SidecarRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,8 +61,10 @@ class SidecarReader:
         *,
         reading: SidecarReading,
         memory: SidecarMemory,
+        share: MemoryShare | None = None,
     ) -> None:
         self.source = source
+        self._share = share or MemoryShare()
         self.row_groups_skipped = 0
         self._request = request
         self._reading = reading
@@ -123,7 +129,8 @@ class SidecarReader:
         for number, pruner in enumerate(self._passes):
             if self._request.is_limited:
                 for run in self._runs(pruner):
-                    yield from self._loader.pieces(run, self._request.shape)
+                    with self._share.held(self._run_bytes, MemoryKind.LOG):
+                        yield from self._loader.pieces(run, self._request.shape)
                 continue
             if number or self._ahead is None:
                 self._ahead = self._read_ahead(pruner)
@@ -133,7 +140,22 @@ class SidecarReader:
                     yield from self._loader.decoded(fetched)
 
     def _read_ahead(self, pruner: Pruner | None) -> ReadAhead[Run, FetchedRun]:
-        return ReadAhead(self._runs(pruner), self._fetched, _RUNS_AHEAD, is_quick=self._loader.is_at_hand)
+        return ReadAhead(
+            self._runs(pruner),
+            self._fetched,
+            _RUNS_AHEAD,
+            is_quick=self._loader.is_at_hand,
+            share=self._share,
+            item_bytes=self._run_bytes,
+        )
+
+    @property
+    def _run_bytes(self) -> int:
+        """About what a run takes: its bytes, and one row group of it decoded."""
+        count = 1 if self._request.is_limited else self._reading.row_groups_per_batch
+        parts = self.source.manifest.parts
+        group = max((part.size_bytes // max(1, part.num_row_groups) for part in parts), default=0)
+        return min(count * group, limits.PRELOAD_BYTES_MAX) + _DECODED_GROWTH * group
 
     def _runs(self, pruner: Pruner | None) -> Iterator[Run]:
         plan = plan_reads(self.source.manifest, pruner)

@@ -1,0 +1,233 @@
+"""The memory of this process that scans, read-ahead, sets and the cache share; who wants more waits.
+
+Why: every scan has limits of its own, but two hundred at once would take two hundred times as much.
+Three kinds draw from it. `AHEAD` is what nobody waits for: rows and commits read ahead, sets that may move
+to disk, and the cache; it is granted at once or not at all, out of the first half. `LOG` is a piece of the
+log being decoded, `ROWS` one of a data file: those wait, first come first served among their kind. Both share
+the first three quarters, and each has a quarter of its own, so that rows never wait for a log whose files
+wait for rows. What the cache holds is given back as soon as somebody is short.
+Contract: thread-safe; what is held stays within the limit. A piece larger than its quarter counts as one, so
+that one of each kind always fits; whoever waits holds no other piece of that kind, and goes on when others
+have: a scan that holds one already gets the next at once. Where nothing at all comes back for
+`limits.MEMORY_WAIT_SECONDS` (every consumer has stopped pulling), the first in line goes on all the same, and
+is counted. A forked child begins with nothing held.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from enum import IntEnum
+
+import msgspec
+
+from lazydelta import limits
+
+
+class MemoryKind(IntEnum):
+    """What memory is wanted for."""
+
+    AHEAD = 0
+    LOG = 1
+    ROWS = 2
+
+
+class MemoryUse(msgspec.Struct, frozen=True, kw_only=True):
+    """The numbers of the process at one moment."""
+
+    limit_bytes: int
+    held_bytes: int
+    peak_bytes: int
+    cache_bytes: int  # of those held
+    waiting: int
+    waits: int  # since the process began
+    overdrafts: int  # waits that ended because nothing came back
+
+
+class _Waiter:
+    __slots__ = ("byte_count", "is_granted", "wake")
+
+    def __init__(self, byte_count: int) -> None:
+        self.byte_count = byte_count
+        self.is_granted = False
+        self.wake = threading.Event()
+
+
+class MemoryBudget:
+    """One account with a limit."""
+
+    def __init__(
+        self, limit_bytes: int = limits.MEMORY_BYTES, *, wait_seconds: float = limits.MEMORY_WAIT_SECONDS
+    ) -> None:
+        self._limit = limit_bytes
+        self._wait_seconds = wait_seconds
+        self._give_back: Callable[[int], None] = lambda _: None
+        self.start_anew()
+
+    def start_anew(self) -> None:
+        """Nothing is held, nobody waits: for a forked child, whose lock another thread may have held."""
+        self._lock = threading.Lock()
+        self._held = [0, 0, 0]  # by kind
+        self._total = 0
+        self._cache = 0  # of what is held ahead
+        self._peak = 0
+        self._waits = 0
+        self._overdrafts = 0
+        self._lines: tuple[deque[_Waiter], ...] = (deque(), deque(), deque())
+        self._moved_at = time.monotonic()
+
+    def limit_to(self, limit_bytes: int) -> None:
+        """Another limit from now on; what is held beyond it comes back as it is used up."""
+        with self._lock:
+            self._limit = limit_bytes
+            self._serve()
+
+    def cache_gives_back(self, give_back: Callable[[int], None]) -> None:
+        """How the cache lets go of so many bytes, if it has them; it tells `cached` itself."""
+        self._give_back = give_back
+
+    @property
+    def limit_bytes(self) -> int:
+        """What may be held."""
+        return self._limit
+
+    def try_take(self, byte_count: int) -> bool:
+        """Whether so much is granted, at once, for what nobody waits for."""
+        with self._lock:
+            if self._grant_ahead(byte_count):
+                return True
+            short = self._total + byte_count - self._limit // 2
+            if any(self._lines) or self._cache < short:
+                return False
+        self._give_back(short)
+        with self._lock:
+            return self._grant_ahead(byte_count)
+
+    def take(self, byte_count: int, kind: MemoryKind, *, may_wait: bool = True) -> tuple[int, float]:
+        """Wait until so much is there; how many bytes to give back one day, and the seconds waited.
+
+        Who holds a piece of the kind already must not wait: others may wait for that one.
+        """
+        assert kind is not MemoryKind.AHEAD, "what is optional never waits"
+        with self._lock:
+            granted = min(byte_count, self._limit // 4)
+            if not may_wait or (not self._lines[kind] and self._fits(granted, kind)):
+                self._hold(granted, kind)
+                return granted, 0.0
+            has_cache = self._cache > 0
+        if has_cache:
+            self._give_back(granted)
+        with self._lock:
+            if not self._lines[kind] and self._fits(granted, kind):
+                self._hold(granted, kind)
+                return granted, 0.0
+            waiter = _Waiter(granted)
+            self._lines[kind].append(waiter)
+            self._waits += 1
+        began = time.monotonic()
+        self._wait(waiter, kind)
+        return granted, time.monotonic() - began
+
+    def hold(self, byte_count: int) -> None:
+        """So much is held, whether there is room or not: what a scan cannot do without."""
+        with self._lock:
+            self._hold(byte_count, MemoryKind.AHEAD)
+
+    def give(self, byte_count: int, kind: MemoryKind) -> None:
+        """So much of what was taken is not used any more."""
+        with self._lock:
+            self._drop(byte_count, kind)
+            self._serve()
+
+    def has_room_to_cache(self, byte_count: int) -> bool:
+        """Whether the cache may keep so much more."""
+        return not any(self._lines) and self._total + byte_count <= self._limit // 2
+
+    def cached(self, more_bytes: int) -> None:
+        """The cache holds so much more, or less."""
+        with self._lock:
+            if more_bytes > 0:
+                self._cache += more_bytes
+                self._hold(more_bytes, MemoryKind.AHEAD)
+            else:
+                self._cache = max(0, self._cache + more_bytes)
+                self._drop(-more_bytes, MemoryKind.AHEAD)
+                self._serve()
+
+    def use(self) -> MemoryUse:
+        """The numbers so far."""
+        with self._lock:
+            return MemoryUse(
+                limit_bytes=self._limit,
+                held_bytes=self._total,
+                peak_bytes=self._peak,
+                cache_bytes=self._cache,
+                waiting=sum(len(line) for line in self._lines),
+                waits=self._waits,
+                overdrafts=self._overdrafts,
+            )
+
+    # --- with the lock held --------------------------------------------------
+
+    def _grant_ahead(self, byte_count: int) -> bool:
+        if any(self._lines) or self._total + byte_count > self._limit // 2:
+            return False
+        self._hold(byte_count, MemoryKind.AHEAD)
+        return True
+
+    def _fits(self, byte_count: int, kind: MemoryKind) -> bool:
+        has_own = self._held[kind] + byte_count <= self._limit // 4
+        return has_own or self._total + byte_count <= self._limit // 4 * 3
+
+    def _hold(self, byte_count: int, kind: MemoryKind) -> None:
+        self._held[kind] += byte_count
+        self._total += byte_count
+        self._peak = max(self._peak, self._total)
+
+    def _drop(self, byte_count: int, kind: MemoryKind) -> None:
+        gone = min(byte_count, self._held[kind])  # a forked child may give back what its parent took
+        self._held[kind] -= gone
+        self._total -= gone
+        self._moved_at = time.monotonic()
+
+    def _serve(self) -> None:
+        """Grant those in front what they wait for."""
+        for kind in (MemoryKind.ROWS, MemoryKind.LOG):
+            line = self._lines[kind]
+            while line and self._fits(line[0].byte_count, kind):
+                self._let_in(kind)
+
+    def _let_in(self, kind: MemoryKind) -> None:
+        waiter = self._lines[kind].popleft()
+        self._hold(waiter.byte_count, kind)
+        waiter.is_granted = True
+        waiter.wake.set()
+
+    # --- without -------------------------------------------------------------
+
+    def _wait(self, waiter: _Waiter, kind: MemoryKind) -> None:
+        line = self._lines[kind]
+        try:
+            while not waiter.wake.wait(self._wait_seconds / 2):
+                with self._lock:
+                    idle = time.monotonic() - self._moved_at
+                    if line and line[0] is waiter and idle >= self._wait_seconds:
+                        self._overdrafts += 1
+                        self._moved_at = time.monotonic()  # the next one waits as long again
+                        self._let_in(kind)
+        except BaseException:  # an interrupt: nobody must be left in line, nothing held
+            with self._lock:
+                if waiter.is_granted:
+                    self._drop(waiter.byte_count, kind)
+                else:
+                    line.remove(waiter)
+                self._serve()
+            raise
+
+
+PROCESS_MEMORY = MemoryBudget()
+
+os.register_at_fork(after_in_child=PROCESS_MEMORY.start_anew)

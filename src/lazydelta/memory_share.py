@@ -1,0 +1,90 @@
+"""What one scan holds of the process's memory: counted, told by `explain`, and given back when it ends.
+
+Contract: thread-safe. `close` gives back whatever is still held; what comes afterwards, from a thread that
+had not noticed, counts for nothing. A share that was never closed holds only what `held` and `give` leave.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lazydelta import limits
+from lazydelta.memory_budget import PROCESS_MEMORY, MemoryBudget, MemoryKind
+
+
+class MemoryShare:
+    """One scan's account."""
+
+    def __init__(self, budget: MemoryBudget | None = None) -> None:
+        self._budget = budget or PROCESS_MEMORY
+        self._lock = threading.Lock()
+        self._held = [0, 0, 0]  # by kind
+        self._is_closed = False
+        self.waits = 0
+        self.wait_seconds = 0.0
+
+    @property
+    def held_bytes(self) -> int:
+        """At this moment."""
+        return sum(self._held)
+
+    def begin(self) -> None:
+        """A run begins: what it needs at the least is counted, and always granted."""
+        self._budget.hold(limits.MEMORY_SCAN_BYTES)
+        self._note(limits.MEMORY_SCAN_BYTES, MemoryKind.AHEAD)
+
+    def try_take(self, byte_count: int) -> bool:
+        """Whether so much may be held besides what is needed: read ahead, kept, remembered."""
+        if byte_count <= 0:
+            return True
+        if self._is_closed or not self._budget.try_take(byte_count):
+            return False
+        self._note(byte_count, MemoryKind.AHEAD)
+        return True
+
+    def take(self, byte_count: int, kind: MemoryKind) -> int:
+        """What is needed to go on, after a wait unless some of the kind is held; how much to give back."""
+        if self._is_closed or byte_count <= 0:
+            return 0
+        granted, seconds = self._budget.take(byte_count, kind, may_wait=self._held[kind] == 0)
+        if seconds:
+            self.waits += 1
+            self.wait_seconds += seconds
+        self._note(granted, kind)
+        return granted
+
+    def give(self, byte_count: int, kind: MemoryKind = MemoryKind.AHEAD) -> None:
+        """So much is not held any more."""
+        with self._lock:
+            gone = min(byte_count, self._held[kind])
+            self._held[kind] -= gone
+        if gone:
+            self._budget.give(gone, kind)
+
+    @contextmanager
+    def held(self, byte_count: int, kind: MemoryKind) -> Iterator[None]:
+        """Hold so much for a while, after a wait if need be."""
+        granted = self.take(byte_count, kind)
+        try:
+            yield
+        finally:
+            self.give(granted, kind)
+
+    def close(self) -> None:
+        """Give everything back."""
+        with self._lock:
+            self._is_closed = True
+            held, self._held = self._held, [0, 0, 0]
+        for kind, byte_count in zip(MemoryKind, held, strict=True):
+            if byte_count:
+                self._budget.give(byte_count, kind)
+
+    def _note(self, byte_count: int, kind: MemoryKind) -> None:
+        with self._lock:
+            is_late = self._is_closed
+            if not is_late:
+                self._held[kind] += byte_count
+        if is_late:
+            self._budget.give(byte_count, kind)

@@ -1,0 +1,244 @@
+"""The process's memory: who gets how much, who waits, who gives back."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from lazydelta.memory_budget import MemoryBudget, MemoryKind
+from lazydelta.memory_share import MemoryShare
+from lazydelta.scan.cache import ByteCache, CacheKind, Owner
+from tests.support.row_tables import eventually
+
+LOG, ROWS = MemoryKind.LOG, MemoryKind.ROWS
+OWNER = Owner("file:///table", b"")
+
+
+def beside(work: Callable[[], object]) -> threading.Thread:
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    return thread
+
+
+def test_what_is_optional_gets_half_of_it_and_never_waits() -> None:
+    budget = MemoryBudget(1000)
+    assert budget.try_take(500)
+    assert not budget.try_take(1)
+    budget.give(100, MemoryKind.AHEAD)
+    assert budget.try_take(100)
+
+
+def test_pieces_of_the_log_and_of_rows_each_have_a_quarter_whatever_else_is_held() -> None:
+    budget = MemoryBudget(1000)
+    assert budget.try_take(500)
+    assert budget.take(250, LOG) == (250, 0.0)
+    assert budget.take(250, ROWS) == (250, 0.0)
+    assert budget.use().held_bytes == budget.use().peak_bytes == 1000
+
+
+@pytest.mark.parametrize("kind", [LOG, ROWS])
+def test_a_piece_that_does_not_fit_waits_until_another_is_given_back(kind: MemoryKind) -> None:
+    budget = MemoryBudget(1000)
+    for _ in range(3):
+        budget.take(250, kind)
+    done = threading.Event()
+    beside(lambda: (budget.take(250, kind), done.set()))
+    assert eventually(lambda: budget.use().waiting == 1)
+    assert not done.is_set()
+    budget.give(250, kind)
+    assert done.wait(5)
+    assert budget.use().peak_bytes == 750
+    assert budget.use().waits == 1
+
+
+def test_those_who_wait_are_served_in_the_order_in_which_they_came() -> None:
+    budget = MemoryBudget(100)
+    for _ in range(3):
+        budget.take(25, LOG)
+    served: list[int] = []
+
+    def wait(number: int, size: int) -> None:
+        budget.take(size, LOG)
+        served.append(number)
+
+    for number, size in enumerate((25, 1, 25)):  # the small one would fit before the first
+        beside(lambda number=number, size=size: wait(number, size))  # type: ignore[misc]
+        assert eventually(lambda number=number: budget.use().waiting == number + 1)  # type: ignore[misc]
+    for count in (1, 2, 3):
+        budget.give(25, LOG)
+        assert eventually(lambda count=count: len(served) >= count)  # type: ignore[misc]
+    assert served == [0, 1, 2]
+
+
+def test_nothing_optional_is_granted_while_somebody_waits() -> None:
+    budget = MemoryBudget(1000)
+    for _ in range(3):
+        budget.take(250, LOG)
+    waiter = beside(lambda: budget.take(250, LOG))
+    assert eventually(lambda: budget.use().waiting == 1)
+    budget.give(500, LOG)
+    waiter.join(5)
+    assert not budget.try_take(1)  # half is held
+    budget.give(250, LOG)
+    assert budget.try_take(1)
+
+
+def test_a_piece_larger_than_the_limit_is_granted_when_no_other_of_its_kind_is_held() -> None:
+    budget = MemoryBudget(1000)
+    assert budget.try_take(500)
+    assert budget.take(1 << 40, LOG) == (250, 0.0)
+
+
+def test_a_scan_that_holds_a_piece_never_waits_for_the_next() -> None:
+    budget = MemoryBudget(1000)
+    first, second = MemoryShare(budget), MemoryShare(budget)
+    for share in (first, second):
+        share.take(250, LOG)
+    first.take(250, LOG)
+    second.take(250, LOG)  # beyond three quarters: both would wait for each other
+    assert first.waits == second.waits == 0
+
+
+def test_where_nothing_comes_back_the_first_in_line_goes_on_and_is_counted() -> None:
+    budget = MemoryBudget(1000, wait_seconds=0.05)
+    for _ in range(3):
+        budget.take(250, ROWS)
+    share = MemoryShare(budget)
+    assert share.take(250, ROWS) == 250
+    assert share.waits == 1
+    assert share.wait_seconds > 0
+    assert budget.use().overdrafts == 1
+
+
+def test_where_something_comes_back_now_and_then_nobody_overdraws() -> None:
+    budget = MemoryBudget(1000, wait_seconds=0.2)
+    for _ in range(3):
+        budget.take(250, ROWS)
+    done = threading.Event()
+    beside(lambda: (budget.take(250, ROWS), done.set()))
+    for _ in range(12):
+        assert budget.use().waiting == 1 or not done.is_set()
+        budget.give(1, ROWS)  # too little for the one who waits
+        time.sleep(0.05)
+    assert not done.is_set()
+    assert budget.use().overdrafts == 0
+    budget.give(250, ROWS)
+    assert done.wait(5)
+
+
+def test_a_share_gives_everything_back_when_it_is_closed_and_takes_nothing_afterwards() -> None:
+    budget = MemoryBudget(1000)
+    share = MemoryShare(budget)
+    assert share.try_take(100)
+    share.take(100, LOG)
+    share.close()
+    assert budget.use().held_bytes == 0
+    share.give(100)
+    assert not share.try_take(1)
+    assert share.take(100, LOG) == 0
+    assert budget.use().held_bytes == 0
+
+
+def test_what_is_held_for_a_while_comes_back_when_that_ends_badly() -> None:
+    budget = MemoryBudget(1000)
+    share = MemoryShare(budget)
+    with pytest.raises(ZeroDivisionError), share.held(100, ROWS):
+        raise ZeroDivisionError
+    assert budget.use().held_bytes == 0
+
+
+def test_the_cache_gives_back_what_others_need() -> None:
+    budget = MemoryBudget(100_000)
+    cache = ByteCache(budget)
+    budget.cache_gives_back(cache.give_back)
+    for key in range(4):
+        cache.put(OWNER, CacheKind.ROWS, key, b"", size_bytes=5000, budget_bytes=1 << 20)
+    kept = cache.stats().bytes
+    assert budget.use().cache_bytes == budget.use().held_bytes == kept
+    assert budget.try_take(50_000 - kept + 5000)
+    assert cache.keys(OWNER, CacheKind.ROWS) == [1, 2, 3]  # what was used longest ago went
+    assert budget.use().held_bytes <= 50_000
+    for _ in range(2):
+        budget.take(25_000, LOG)
+    assert cache.keys(OWNER, CacheKind.ROWS) == []
+    assert budget.use().cache_bytes == 0
+
+
+def test_the_cache_keeps_at_most_a_quarter_and_nothing_that_would_leave_too_little_for_others() -> None:
+    budget = MemoryBudget(100_000)
+    cache = ByteCache(budget)
+    for key in range(10):
+        cache.put(OWNER, CacheKind.ROWS, key, b"", size_bytes=5000, budget_bytes=1 << 20)
+    assert 20_000 <= cache.stats().bytes <= 25_000
+    cache.clear()
+    assert budget.use().held_bytes == 0
+    assert budget.try_take(50_000)
+    cache.put(OWNER, CacheKind.ROWS, 0, b"", size_bytes=5000, budget_bytes=1 << 20)
+    assert cache.keys(OWNER, CacheKind.ROWS) == []
+
+
+def test_a_larger_limit_lets_those_in_who_wait() -> None:
+    budget = MemoryBudget(1000)
+    for _ in range(3):
+        budget.take(250, LOG)
+    waiter = beside(lambda: budget.take(250, LOG))
+    assert eventually(lambda: budget.use().waiting == 1)
+    budget.limit_to(2000)
+    waiter.join(5)
+    assert not waiter.is_alive()
+
+
+def test_an_interrupted_wait_leaves_nobody_in_line() -> None:
+    budget = MemoryBudget(1000, wait_seconds=0.02)
+
+    class StoppedError(BaseException):
+        pass
+
+    def interrupt() -> float:
+        raise StoppedError
+
+    for _ in range(3):
+        budget.take(250, LOG)
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(StoppedError):
+        patch.setattr(threading.Event, "wait", lambda *_: interrupt())
+        budget.take(250, LOG)
+    assert budget.use().waiting == 0
+    assert budget.use().held_bytes == 750
+
+
+def test_many_threads_leave_nothing_behind_and_stay_within_the_limit() -> None:
+    budget = MemoryBudget(1 << 20, wait_seconds=30)
+    failures: list[BaseException] = []
+
+    def scan(seed: int) -> None:
+        try:
+            share = MemoryShare(budget)
+            for step in range(60):
+                kind = ROWS if (seed + step) % 2 else LOG
+                with share.held((seed * 7919 + step * 104_729) % 300_000, kind):
+                    share.try_take(1000)
+                assert budget.use().held_bytes <= 1 << 20
+            share.close()
+        except BaseException as failure:  # noqa: BLE001 - shown by the test
+            failures.append(failure)
+
+    threads = [beside(lambda seed=seed: scan(seed)) for seed in range(32)]  # type: ignore[misc]
+    for thread in threads:
+        thread.join(60)
+    assert failures == []
+    assert not any(thread.is_alive() for thread in threads)
+    assert budget.use().held_bytes == 0
+    assert budget.use().overdrafts == 0
+    assert budget.use().peak_bytes <= 1 << 20
+
+
+def test_a_reservation_costs_microseconds() -> None:
+    share = MemoryShare(MemoryBudget(1 << 30))
+    began = time.perf_counter()
+    for _ in range(10_000):
+        with share.held(1 << 20, LOG):
+            pass
+    assert (time.perf_counter() - began) / 10_000 < 100e-6
