@@ -7,6 +7,7 @@ from enum import StrEnum
 import msgspec
 
 from lazydelta.errors import LazyDeltaError, StorageError
+from lazydelta.storage import ObjectReplacedError
 from lazydelta.telemetry import log_event
 
 
@@ -37,6 +38,6 @@ def fell_back(root: str, kind: FallbackKind, text: str) -> Fallback:
 
 
 def kind_of_loss(trouble: LazyDeltaError) -> FallbackKind:
-    """The kind of what went wrong with a sidecar."""
-    out_of_reach, damaged = FallbackKind.SIDECAR_OUT_OF_REACH, FallbackKind.SIDECAR_DAMAGED
-    return out_of_reach if isinstance(trouble, StorageError) else damaged
+    """The kind of what went wrong with a sidecar; files of it that were replaced are damaged for good."""
+    is_of_store = isinstance(trouble, StorageError) and not isinstance(trouble, ObjectReplacedError)
+    return FallbackKind.SIDECAR_OUT_OF_REACH if is_of_store else FallbackKind.SIDECAR_DAMAGED

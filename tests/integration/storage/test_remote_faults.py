@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from lazydelta import limits
 from lazydelta.errors import StorageError
 from lazydelta.settings import Settings
-from lazydelta.storage import Storage, open_storage
+from lazydelta.storage import Deadline, Storage, open_storage
 from tests.support.proxy import Fault, HttpProxy, always, at, every
 from tests.support.servers import TableServer
 
@@ -21,7 +22,7 @@ STALL_SECONDS = 30  # far more than any deadline here
 FAULTS = [
     Fault(kind="status", status=503),
     Fault(kind="status", status=500),
-    Fault(kind="status", status=429, retry_after=1),
+    Fault(kind="status", status=429),
     Fault(kind="cut", after_bytes=0),
     Fault(kind="cut", after_bytes=1000),
     Fault(kind="lose"),
@@ -57,11 +58,10 @@ def opened(
 def test_a_fault_is_followed_by_another_attempt(
     storage: Storage, remote_proxy: HttpProxy, fault: Fault
 ) -> None:
-    remote_proxy.plan = at({1: fault, 3: fault, 5: fault, 7: fault})
-    if fault.kind == "truncate":  # a whole object has no length to hold its body against, a range has
-        assert storage.get_range("x", 0, len(BODY)) == BODY
-    else:
-        assert storage.get("x") == BODY
+    # After a store that throttles the next request asks for how long.
+    numbers = (1, 4, 7) if fault.kind == "status" and fault.status != 500 else (1, 3, 5, 7)
+    remote_proxy.plan = at(dict.fromkeys(numbers, fault))
+    assert storage.get("x") == BODY
     assert storage.get_range("x", 100, 5000) == BODY[100:5100]
     assert storage.get_ranges("x", [(0, 5000), (900_000, 5000)]) == [BODY[:5000], BODY[900_000:905_000]]
     now = storage.counters.snapshot()
@@ -77,7 +77,10 @@ def test_a_fault_that_stays_is_an_error_after_all_attempts(
     with pytest.raises(StorageError, match="gave up after 4 attempts") as caught:
         storage.get_range("x", 0, 5000)
     assert caught.value.where == f"{storage.root}/x"
-    assert len(remote_proxy.requests) == 4
+    # A store that throttles without saying for how long is asked that once.
+    questions = 1 if fault.status in (429, 503) and fault.kind == "status" else 0
+    assert storage.counters.snapshot().requests_by_kind.get("retry_after", 0) == questions
+    assert len(remote_proxy.requests) == 4 + questions
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
 
@@ -143,6 +146,75 @@ def test_a_stream_that_makes_no_progress_is_an_error(storage: Storage, remote_pr
         list(stream)
 
 
+@pytest.mark.parametrize("fault", FAULTS, ids=ids)
+def test_a_stream_is_whole_whatever_happens_to_it(
+    storage: Storage, remote_proxy: HttpProxy, fault: Fault
+) -> None:
+    remote_proxy.plan = at({1: fault, 3: fault, 5: fault})
+    assert b"".join(storage.get_stream("x", 50_000)) == BODY
+    assert storage.counters.snapshot().retries >= 1
+
+
+@pytest.mark.parametrize("after_bytes", [0, 1, 200, 2000, -500, -3])
+def test_a_page_of_a_listing_that_ends_early_is_asked_for_again(
+    remote_store: TableServer, remote_proxy: HttpProxy, after_bytes: int
+) -> None:
+    url = remote_store.url()
+    names = [f"_delta_log/{number:020}.json" for number in range(30)]
+    remote_store.put_all(url, dict.fromkeys(names, b"{}"))
+    storage = opened(remote_store, remote_proxy, url)
+    remote_proxy.plan = at({1: Fault(kind="truncate", after_bytes=after_bytes)})
+    assert sorted(info.name for info in storage.list_from("_delta_log")) == names
+    assert storage.counters.snapshot().retries == 1
+    remote_proxy.plan = always(Fault(kind="truncate", after_bytes=after_bytes))
+    with pytest.raises(StorageError, match=r"listing is not whole.*gave up after 4 attempts"):
+        list(storage.list_from("_delta_log"))
+
+
+@pytest.mark.parametrize("empty", ["get", "stream"])
+def test_an_empty_object_is_empty(remote_store: TableServer, empty: str) -> None:
+    url = remote_store.url()
+    remote_store.put_all(url, {"nothing.json": b""})
+    storage = remote_store.open(url)
+    body = storage.get("nothing.json") if empty == "get" else b"".join(storage.get_stream("nothing.json", 10))
+    assert body == b""
+
+
+def test_an_answer_that_drips_is_given_up_when_the_request_has_no_time_left(
+    remote_store: TableServer, remote_proxy: HttpProxy
+) -> None:
+    url = remote_store.url()
+    remote_store.put_all(url, {"x": BODY})
+    storage = opened(remote_store, remote_proxy, url, timeout=1.0)
+    remote_proxy.plan = always(Fault(kind="drip", after_bytes=100, seconds=0.1))
+    began = time.monotonic()
+    with pytest.raises(StorageError, match="timed out"):
+        storage.get_range("x", 0, 100_000)
+    assert time.monotonic() - began < STALL_SECONDS
+    remote_proxy.plan = at({len(remote_proxy.requests) + 1: Fault(kind="hang", after_bytes=100, seconds=9)})
+    assert storage.get_range("x", 0, 100_000) == BODY[:100_000]
+
+
+@pytest.mark.parametrize("kind", ["stall", "hang"])
+def test_a_scans_deadline_does_not_wait_for_a_silent_store(
+    remote_store: TableServer, remote_proxy: HttpProxy, kind: str
+) -> None:
+    url = remote_store.url()
+    remote_store.put_all(url, {"x": BODY})
+    remote_proxy.plan = always(Fault(kind=kind, after_bytes=100, seconds=3))  # type: ignore[arg-type]
+    for call in (
+        lambda storage: storage.get("x"),
+        lambda storage: storage.get_ranges("x", [(0, 1000), (500_000, 1000)]),
+        lambda storage: list(storage.get_stream("x", 10)),
+        lambda storage: list(storage.list_from("")),
+    ):
+        storage = opened(remote_store, remote_proxy, url).scoped(Deadline.after(0.3))
+        began = time.monotonic()
+        with pytest.raises(StorageError, match=r"deadline of 0\.3 s passed"):
+            call(storage)
+        assert time.monotonic() - began < 2
+
+
 def test_a_stream_of_an_object_that_was_replaced_is_an_error(
     remote_store: TableServer, remote_proxy: HttpProxy
 ) -> None:
@@ -184,24 +256,37 @@ def test_many_requests_through_a_store_that_fails_now_and_then_are_all_right(
     assert storage.counters.snapshot().retries >= 20
 
 
-def test_no_more_requests_are_under_way_than_allowed(storage: Storage, remote_proxy: HttpProxy) -> None:
-    now, most, lock = 0, 0, threading.Lock()
-    inner = remote_proxy.plan
+def test_all_tables_of_a_host_share_its_connections_and_none_starves(
+    remote_store: TableServer, remote_proxy: HttpProxy
+) -> None:
+    """Eight tables, each with more threads than it may have connections."""
+    now, most, lock, served = 0, 0, threading.Lock(), Counter[int]()
 
-    def watch(request: object) -> Fault | None:
+    def watch(_request: object) -> None:
         nonlocal now, most
         with lock:
             now += 1
             most = max(most, now)
-        time.sleep(0.02)
+        time.sleep(0.01)
         with lock:
             now -= 1
-        return inner(request)  # type: ignore[arg-type]
 
+    tables = []
+    for _ in range(8):
+        url = remote_store.url()
+        remote_store.put_all(url, {"x": BODY[:1000]})
+        tables.append(opened(remote_store, remote_proxy, url).scoped())
     remote_proxy.plan = watch
+
+    def ask(number: int) -> None:
+        assert tables[number % 8].get_range("x", number, 10) == BODY[number : number + 10]
+        with lock:
+            served[number % 8] += 1
+
     with ThreadPoolExecutor(3 * limits.CONNECTIONS_MAX) as threads:
-        list(threads.map(lambda at: storage.get_range("x", at, 10), range(4 * limits.CONNECTIONS_MAX)))
+        list(threads.map(ask, range(6 * limits.CONNECTIONS_MAX)))
     assert 1 < most <= limits.CONNECTIONS_MAX
+    assert len(set(served.values())) == 1
 
 
 def test_latency_shows_in_round_trips_and_not_in_requests(storage: Storage, remote_proxy: HttpProxy) -> None:

@@ -81,7 +81,7 @@ def test_who_stops_pulling_stops_the_pages(
     assert len(remote_proxy.requests) == 1
 
 
-@pytest.mark.parametrize("fault", [Fault(kind="status", status=503), Fault(kind="cut", after_bytes=100)])
+@pytest.mark.parametrize("fault", [Fault(kind="status", status=500), Fault(kind="cut", after_bytes=100)])
 @pytest.mark.parametrize("folder", ["_delta_log", "_delta_log/_sidecars"])
 def test_a_page_that_fails_is_asked_for_again_and_nothing_comes_twice(
     remote_store: TableServer, remote_proxy: HttpProxy, long_log: str, fault: Fault, folder: str
