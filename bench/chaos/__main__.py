@@ -34,6 +34,7 @@ from lazydelta.upkeep.build import build_sidecar
 from lazydelta.upkeep.verify import verify_sidecar
 
 HOURS = 480
+KEEPER = "bench.chaos.keeper"
 LOOK_SECONDS = 0.5
 TELL_SECONDS = 30.0
 KEEPER_SECONDS = 3.0  # to catch up, once nobody writes
@@ -68,12 +69,13 @@ def main() -> int:
         )
         path = str(save_world(world))
         with Crew(folder, tally, random.Random(options.seed)) as crew:
-            keeper = crew.add("keeper", "bench.chaos.keeper", path, store="keeper")
+            for spec in specs:
+                crew.add(f"keeper-{spec.name}", KEEPER, path, spec.name, store=spec.store)
             if not options.no_spark:
                 _start_spark(crew, path)
             _hire(crew, path, world)
             _go_on(crew, tally, options)
-            crew.dismiss(but=keeper)
+            crew.dismiss(but=KEEPER)
             time.sleep(KEEPER_SECONDS)
         ends = {spec.name: _at_the_end(spec, tally) for spec in specs}
         for spec in specs:

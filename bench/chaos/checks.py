@@ -25,7 +25,7 @@ from bench.chaos.replay import Replay
 from bench.chaos.world import HOUR_COLUMN, TableSpec, World
 from tests.support.keys import FileKey
 
-HELD_SECONDS = (0.0,) * 40 + (0.1,) * 6 + (0.5, 0.5, 1.0, 6.0)  # after the first file of a scan
+HELD_SECONDS = (0.0,) * 190 + (0.1,) * 8 + (1.0, 6.0)  # after the first file of a scan
 OLDEST_BACK = 40  # versions that a pinned scan goes back, at most
 ROWS_COLUMNS = (*DATA_COLUMNS, HOUR_COLUMN)
 _SHOWN = 20

@@ -90,13 +90,13 @@ class Crew:
             _kill(member)
             self._start(member)
 
-    def dismiss(self, *, but: Member) -> None:
-        """End all others; what they told last is taken."""
+    def dismiss(self, *, but: str) -> None:
+        """End all but those of a module; what they told last is taken."""
         for member in self.members:
-            if member is not but:
+            if member.module != but:
                 _kill(member)
                 self._read(member)
-        self.members = [but]
+        self.members = [member for member in self.members if member.module == but]
 
     def look(self) -> None:
         """Take what was told, start again what died, and see who hangs."""

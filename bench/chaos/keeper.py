@@ -1,4 +1,4 @@
-"""Keeps every commit, data file and deletion vector as it appears: `python -m bench.chaos.keeper WORLD`.
+"""Keeps every commit, data file and deletion vector as it appears: `… bench.chaos.keeper WORLD TABLE`.
 
 Why: log cleanup and vacuum take away what an old version would be checked by.
 Contract: a commit is put aside after the files that it adds, whole, under its own name; so whoever sees
@@ -22,12 +22,11 @@ from tests.support.keys import Action
 POLL_SECONDS = 0.1
 
 
-def main(world_path: str) -> None:
+def main(world_path: str, name: str) -> None:
     """Until the process is ended."""
-    world = load_world(world_path)
-    keepers = [Keeper(spec) for spec in world.tables]
+    keeper = Keeper(load_world(world_path).table(name))
     while True:
-        if not sum(keeper.keep() for keeper in keepers):
+        if not keeper.keep():
             time.sleep(POLL_SECONDS)
 
 
@@ -85,4 +84,4 @@ class Keeper:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])
