@@ -16,6 +16,7 @@ import obstore
 from obstore.exceptions import AlreadyExistsError
 
 from lazydelta import limits
+from lazydelta.errors import StorageError
 from lazydelta.storage.background import pool
 from lazydelta.storage.counters import IoCounters, IoTicket
 from lazydelta.storage.deadline import NEVER, Deadline
@@ -29,7 +30,7 @@ from lazydelta.storage.ranges import coalesce, cut
 from lazydelta.storage.remote_link import RemoteLink
 from lazydelta.storage.remote_listing import ListingPlan, pages
 from lazydelta.storage.retry import Retrier, TransientError, with_retries
-from lazydelta.storage.throttling import ask_retry_after
+from lazydelta.storage.throttling import ask_retry_after, signed_address
 
 T = TypeVar("T")
 GetResult = Any  # obstore's result, options and metadata exist for type checkers only
@@ -329,15 +330,26 @@ class RemoteStorage:
         return Retrier(self._link.policy, self._counters, self._deadline, partial(self._asked_pause, key))
 
     def _asked_pause(self, key: str) -> float:
-        """How long the host wants to be left alone, after it throttled."""
+        """How long the host wants to be left alone, after it throttled; 0 where there is no time to ask."""
         timeout = min(limits.RETRY_AFTER_ASK_SECONDS, self._deadline.seconds_left())
+        if timeout <= 0:
+            return 0.0
 
-        def ask() -> float | None:
+        def question() -> float | None:
+            address = signed_address(self._link.store, key)
+            if address is None:
+                return None
             ticket = self._counters.begin("retry_after")
             try:
-                return ask_retry_after(self._link.store, key, timeout_seconds=timeout)
+                return ask_retry_after(address, timeout_seconds=timeout)
             finally:
                 self._counters.finish(ticket)
+
+        def ask() -> float | None:
+            try:  # signing may take a request of its own
+                return in_time(question, Deadline.after(timeout), self.root)
+            except StorageError:
+                return None
 
         return self._link.host.pause.seconds(ask, timeout_seconds=timeout)
 

@@ -63,20 +63,25 @@ class HostPause:
             self._lock.release()
 
 
-def ask_retry_after(
-    store: AzureStore | S3Store, key: str, *, timeout_seconds: float, now: datetime | None = None
-) -> float | None:
+def signed_address(store: AzureStore | S3Store, key: str) -> str | None:
+    """Where the object can be asked for without credentials, for a minute; None where these do not sign."""
+    try:
+        return obstore.sign(store, "GET", key, timedelta(seconds=60))
+    except BaseError:
+        return None
+
+
+def ask_retry_after(address: str, *, timeout_seconds: float, now: datetime | None = None) -> float | None:
     """Seconds that the store asks to wait, 0 if it no longer throttles, None if it does not say."""
     try:
-        address = obstore.sign(store, "GET", key, timedelta(seconds=60))
         request = urllib.request.Request(address, headers={"Range": "bytes=0-0"})
         with _OPENER.open(request, timeout=timeout_seconds):
             return 0.0
     except urllib.error.HTTPError as answer:
         with answer:
             return pause_of(answer.headers, now) if answer.code in THROTTLED else 0.0
-    except (BaseError, OSError, ValueError, http.client.HTTPException):
-        return None  # no address without asking more, or no answer: nothing is learnt
+    except (OSError, ValueError, http.client.HTTPException):
+        return None  # no answer: nothing is learnt
 
 
 def pause_of(headers: Message, now: datetime | None = None) -> float | None:

@@ -15,7 +15,8 @@ from lazydelta.errors import StorageError
 from lazydelta.settings import Settings
 from lazydelta.storage import Deadline, Storage, open_storage
 from tests.support.proxy import BusyStore, Fault, HttpProxy, always
-from tests.support.servers import TableServer
+from tests.support.servers import AZURITE_ACCOUNT, AZURITE_KEY, TableServer
+from tests.support.signing import account_signature
 
 BODY = os.urandom(10_000)
 CALLS: dict[str, Callable[[Storage], Any]] = {
@@ -122,3 +123,20 @@ def test_the_question_shows_its_signature_to_nobody(
     shown = f"{caught.value!r} {caught.value} {caught.value.__context__} {caplog.text} {storage!r}".lower()
     assert signature not in shown
     assert caught.value.__cause__ is None
+
+
+def test_credentials_that_cannot_sign_wait_the_longer_pauses(azurite: TableServer) -> None:
+    """A shared access signature opens the store, and obstore does not sign with it."""
+    url = azurite.url()
+    azurite.put_all(url, {"x": BODY})
+    with HttpProxy(azurite.port) as proxy:
+        options = {**azurite.through(proxy), "sas_token": account_signature(AZURITE_ACCOUNT, AZURITE_KEY)}
+        del options["account_key"]
+        settings = Settings(storage_options=options, backoff_first_seconds=0.05, request_attempts_max=8)
+        storage = open_storage(url, settings)
+        busy = BusyStore(0.5, retry_after=1)
+        proxy.plan = busy
+        assert storage.get("x") == BODY
+        assert "retry_after" not in storage.counters.snapshot().requests_by_kind
+        assert storage.counters.snapshot().requests == len(proxy.requests)
+        assert busy.gaps[0] >= 0.1
