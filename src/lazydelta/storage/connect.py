@@ -22,8 +22,8 @@ from lazydelta.settings import Settings, process_environment
 from lazydelta.storage.address import TableAddress
 from lazydelta.storage.azure_access import CHAIN, azure_access, azure_account
 from lazydelta.storage.machine_identity import machine_identity
-from lazydelta.storage.option_names import CLIENT_NAMES, found_options
-from lazydelta.storage.providers import RenewingProvider, profile_provider, provider_of
+from lazydelta.storage.option_names import CLIENT_NAMES, found_options, told_options
+from lazydelta.storage.providers import RenewingProvider, options_of, profile_session, provider_of
 from lazydelta.storage.s3_access import s3_access
 
 Config = dict[str, Any]  # obstore's are TypedDicts, which cannot be built key by key
@@ -102,34 +102,40 @@ def _signing(
 ) -> tuple[Config, RenewingProvider | None]:
     """obstore's options, and what it asks for credentials if they do not have them."""
     sign = _azure_signing if address.kind == "azure" else _s3_signing
-    config, provider = sign(address, settings, environment)
-    if settings.credential_provider is None:
-        return config, provider
-    config.pop("credential_type", None)
-    config["skip_signature"] = "false"
-    return config, provider_of(settings.credential_provider, kind=address.kind)
+    config, asked = sign(address, settings, environment)
+    if settings.credential_provider is not None:
+        asked = settings.credential_provider
+        config.pop("credential_type", None)
+        config["skip_signature"] = "false"
+    if asked is None:
+        return config, None
+    brought = told_options(options_of(asked), kind=address.kind)
+    found = found_options(environment, kind=address.kind)
+    if "region" in found or "default_region" in found:
+        brought.pop("region", None)
+    return {**brought, **config}, provider_of(asked, kind=address.kind)
 
 
 def _azure_signing(
     address: TableAddress, settings: Settings, environment: Mapping[str, str]
-) -> tuple[Config, RenewingProvider | None]:
+) -> tuple[Config, Any]:  # Any: what is asked for credentials
     access = azure_access(address, settings.storage_options, environment)
-    is_asked = access.kind == CHAIN
-    return access.options, provider_of(machine_identity(), kind="azure") if is_asked else None
+    return access.options, machine_identity() if access.kind == CHAIN else None
 
 
 def _s3_signing(
     address: TableAddress, settings: Settings, environment: Mapping[str, str]
-) -> tuple[Config, RenewingProvider | None]:
+) -> tuple[Config, Any]:  # Any: what is asked for credentials
     access = s3_access(address, settings.storage_options, environment)
     if access.keys is not None:
         keys = access.keys
-        return access.options, provider_of(lambda: keys, kind="s3")
-    return access.options, None if access.profile is None else _profile(access.profile, settings)
+        return access.options, lambda: keys
+    is_named = settings.credential_provider is None and access.profile is not None
+    return access.options, _session(access.profile or "", settings) if is_named else None
 
 
-def _profile(name: str, settings: Settings) -> RenewingProvider | None:
-    found = profile_provider(name)
+def _session(profile: str, settings: Settings) -> Any:  # Any: boto3's
+    found = profile_session(profile)
     if found is None and any(option.lower().endswith("profile") for option in settings.storage_options):
         raise InvalidRequestError(
             "a profile of the AWS command line needs boto3, which is not installed",

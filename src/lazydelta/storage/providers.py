@@ -130,20 +130,29 @@ def provider_of(given: Any, *, kind: str) -> RenewingProvider:  # Any: an object
     )
 
 
-def profile_provider(profile: str) -> RenewingProvider | None:
-    """The keys of a profile of the AWS command line, by boto3; None where boto3 is not installed."""
+def options_of(given: Any) -> dict[str, Any]:
+    """Options that come with what was given: the region of a session, the `config` of obstore's providers."""
+    config, region = getattr(given, "config", None), getattr(given, "region_name", None)
+    found = dict(config) if isinstance(config, Mapping) else {}
+    return {"region": region, **found} if isinstance(region, str) else found
+
+
+def profile_session(profile: str) -> Any:
+    """A session of boto3 for a profile of the AWS command line; None where boto3 is not installed."""
     try:
         import boto3  # type: ignore[import-untyped]  # it has no types
+        from botocore.exceptions import BotoCoreError  # type: ignore[import-untyped]  # likewise
     except ImportError:
         return None
-    sessions: list[Any] = []
-
-    def ask() -> dict[str, Any]:
-        if not sessions:
-            sessions.append(boto3.Session(profile_name=profile or None))
-        return _session_keys(sessions[0])
-
-    return RenewingProvider(ask, kind="s3")
+    try:
+        return boto3.Session(profile_name=profile or None)
+    except BotoCoreError as problem:
+        raise InvalidRequestError(
+            f"the profile {profile or 'default'!r} of the AWS command line cannot be used: "
+            f"{type(problem).__name__}",
+            "storage option profile, or AWS_PROFILE",
+            "check ~/.aws/config and ~/.aws/credentials, or name another profile",
+        ) from None
 
 
 def provider_serial(provider: Any) -> int:

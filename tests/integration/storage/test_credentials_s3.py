@@ -87,7 +87,7 @@ def test_a_profile_opens_the_table(
     assert ids(table_url, checked_s3.options(profile="work")) == IDS
     monkeypatch.setenv("AWS_PROFILE", "work")
     assert ids(table_url, checked_s3.options()) == IDS
-    with pytest.raises(AccessDeniedError, match="ProfileNotFound"):
+    with pytest.raises(InvalidRequestError, match="'nobody' of the AWS command line cannot be used"):
         ids(table_url, checked_s3.options(profile="nobody"))
 
 

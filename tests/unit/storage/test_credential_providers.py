@@ -17,6 +17,7 @@ from lazydelta.storage.providers import (
     LEASE_SECONDS,
     ProviderProblem,
     RenewingProvider,
+    options_of,
     provider_of,
     provider_serial,
 )
@@ -195,6 +196,16 @@ def test_a_session_of_boto3_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     session = boto3.Session(aws_access_key_id="a", aws_secret_access_key="b", aws_session_token="c")
     found = provider_of(session, kind="s3")()
     assert (found["access_key_id"], found["secret_access_key"], found["token"]) == ("a", "b", "c")
+
+
+def test_a_session_brings_its_region_and_a_provider_its_options() -> None:
+    boto3 = pytest.importorskip("boto3")
+    assert options_of(boto3.Session(region_name="eu-west-1"))["region"] == "eu-west-1"
+    assert options_of(SimpleNamespace(config={"region": "a", "endpoint": "b"})) == {
+        "region": "a",
+        "endpoint": "b",
+    }
+    assert options_of(lambda: "token") == {}
 
 
 @pytest.mark.parametrize("given", ["a token", 7, {"token": "HUSH"}])
