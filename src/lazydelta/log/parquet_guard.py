@@ -95,8 +95,10 @@ class GuardedFile(io.RawIOBase):
         return self._file.seek(offset, whence)
 
     def read(self, size: int | None = -1) -> bytes:
-        """The next bytes, once looked at."""
-        return bytes(self.read_buffer(-1 if size is None else size))
+        """The next bytes, once looked at; without a copy where they are exactly what was fetched."""
+        view = self.read_buffer(-1 if size is None else size)
+        body = view.obj
+        return body if isinstance(body, bytes) and len(body) == len(view) else bytes(view)
 
     def read_buffer(self, size: int = -1) -> memoryview:
         """The same without a copy. pyarrow prefers this where it exists."""

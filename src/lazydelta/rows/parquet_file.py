@@ -19,6 +19,8 @@ import pyarrow.parquet as pq
 from lazydelta import limits
 from lazydelta.log.parquet_guard import GuardedFile, chunk_span, guard_footer
 from lazydelta.storage import RangedFile, Storage
+from lazydelta.storage.local import LocalStorage
+from lazydelta.storage.ranges import coalesce
 
 _PARQUET_BYTES_MIN = 12  # magic, footer length, magic
 _BLOCK_BYTES_MIN = 64 * limits.KIB
@@ -32,6 +34,7 @@ class OpenedFile(msgspec.Struct, frozen=True, eq=False):
     metadata: pq.FileMetaData
     schema: pa.Schema  # as pyarrow reads it
     size_bytes: int
+    is_local: bool = False  # on a disk, which answers at once
 
 
 def open_parquet(storage: Storage, name: str, size_bytes: int) -> OpenedFile:
@@ -43,7 +46,8 @@ def open_parquet(storage: Storage, name: str, size_bytes: int) -> OpenedFile:
         )  # too short for pyarrow to look: whether it is there comes first
     guard_footer(source)
     reader = _reader(source, None)
-    return OpenedFile(source, reader.metadata, reader.schema_arrow, size_bytes)
+    is_local = isinstance(storage, LocalStorage)
+    return OpenedFile(source, reader.metadata, reader.schema_arrow, size_bytes, is_local)
 
 
 def chunk_ranges(opened: OpenedFile, row_group: int, leaves: Sequence[int]) -> list[tuple[int, int]]:
@@ -71,7 +75,7 @@ def slices(
     """The rows of a row group in their order, at most `batch_rows` at a time, as the file has them."""
     ranges = chunk_ranges(opened, row_group, leaves)
     with closing(opened.source.sibling()) as source:
-        buffer_size = _declare(source, ranges)
+        buffer_size = _declare(source, ranges, is_local=opened.is_local)
         guarded = GuardedFile(source, ranges)
         reader = _reader(guarded, opened.metadata, buffer_size=buffer_size)
         # By position, because names may hold dots. One thread: segments are what runs side by side.
@@ -94,13 +98,16 @@ def _row_bytes(chunk: pq.ColumnChunkMetaData, row_count: int) -> float:
     return max(stored, float(longest * chunk.num_values / max(1, row_count)))
 
 
-def _declare(source: RangedFile, ranges: Sequence[tuple[int, int]]) -> int:
+def _declare(source: RangedFile, ranges: Sequence[tuple[int, int]], *, is_local: bool) -> int:
     """Fetch small chunks at once, of large ones the head; how many bytes pyarrow shall read at a time."""
     if sum(length for _, length in ranges) <= limits.DATA_PRELOAD_BYTES_MAX:
-        source.preload(ranges)
+        # As the storage would fetch them: what comes as one need not be cut and copied.
+        source.preload((span.start, span.end - span.start) for span in coalesce(ranges))
         return 0
     # All columns are read side by side, so that together their blocks must be small.
     block = min(limits.READ_BLOCK_BYTES, max(_BLOCK_BYTES_MIN, limits.DATA_PRELOAD_BYTES_MAX // len(ranges)))
+    if is_local:  # nothing to wait for, and blocks fetched ahead are seldom those that pyarrow asks for
+        return block
     source.preload((start, min(length, block)) for start, length in ranges)
     source.stream_through(
         [(start + block, length - block) for start, length in ranges if length > block], block_bytes=block
