@@ -57,7 +57,7 @@ FULL = Scale(
         ),
     },
     waited=_WAITED,
-    rounds=5,
+    rounds=3,
     peer_rounds=1,
 )
 
@@ -69,11 +69,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.rounds:
         scale = msgspec.structs.replace(scale, rounds=options.rounds)
     runs = list(_all_runs(scale, options))
-    table = rows_table(scale.grouped)
+    table = rows_table(scale.grouped) if any(run.part == "groups" for run in runs) else None
     results = Results(
         log_files=scale.log_files,
-        grouped_bytes=table.data_bytes,
-        grouped_rows=table.rows,
+        grouped_bytes=0 if table is None else table.data_bytes,
+        grouped_rows=0 if table is None else table.rows,
         memory_limit=MEMORY_LIMIT,
         latency_ms=options.latency_ms,
         work_ms=WORK_MS,
