@@ -125,11 +125,11 @@ def _floating(value: Value, wanted: pa.DataType) -> TypedLiteral | None:
     if number is None:
         return None
     kind = np.float32 if pa.types.is_float32(wanted) else np.float64
-    highest = float(np.finfo(kind).max)
-    if number.copy_abs() > Decimal(highest):  # finite, so below the infinity that rounding would make of it
-        beyond = highest if number > 0 else -math.inf
+    with np.errstate(over="ignore"):
+        nearest = float(kind(float(number)))  # the shortest digits of the greatest float lie above it
+    if math.isinf(nearest):  # the number is finite, so below the infinity that rounding makes of it
+        beyond = float(np.finfo(kind).max) if number > 0 else -math.inf
         return TypedLiteral(pa.scalar(beyond, wanted), "between")
-    nearest = float(kind(float(number)))
     if kind is np.float32:
         return TypedLiteral(pa.scalar(nearest, wanted), is_rounded=Decimal(nearest) != number)
     if not isinstance(value, int) or Decimal(nearest) == number:

@@ -162,6 +162,9 @@ def test_moments_without_a_zone_are_taken_in_the_configured_one(where: str, expe
         ("value > 1e400", ">", 1.7976931348623157e308),
         ("value < -1e400", "<=", float("-inf")),
         ("single = 0.1", "=", 0.10000000149011612),
+        # Of the greatest float the shortest digits, which lie above it.
+        ("single = 3.4028235e38", "=", 3.4028234663852886e38),
+        ("single > 3.5e38", ">", 3.4028234663852886e38),
         ("truth = 'True'", "=", True),
         ("blob = 'ab'", "=", b"ab"),
     ],
