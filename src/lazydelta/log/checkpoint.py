@@ -185,7 +185,11 @@ class CheckpointReader:
             columns = (*columns, "stats")
         for lines in self._json_slices():
             adds = [line.add for line in lines if line.add is not None]
-            rows = rows_from_adds(adds, columns, self._storage.root)
+            try:
+                rows = rows_from_adds(adds, columns, self._storage.root)
+            except (OverflowError, pa.ArrowInvalid) as damage:
+                told = f"the checkpoint has a number that fits no column: {damage}"
+                raise DamagedCheckpointError(told, self._files.name, "restore it") from damage
             if request.keep_rows is not None:
                 rows = rows.filter(pa.array(request.keep_rows(rows, None)))
             if rows.num_rows:

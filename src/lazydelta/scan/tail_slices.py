@@ -93,7 +93,7 @@ def slice_of(part: CommitSlice, columns: Sequence[str], root: str) -> TailSlice:
     try:
         adds = rows_from_adds(part.adds, columns, root)
         removes = _rows_from_removes(part.removes, root)
-    except OverflowError as damage:
+    except (OverflowError, pa.ArrowInvalid) as damage:
         raise CorruptLogError(
             f"commit {part.version} has a number that fits no column: {damage}", root, "restore the commit"
         ) from damage
