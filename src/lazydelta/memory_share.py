@@ -12,6 +12,7 @@ from contextlib import contextmanager
 
 from lazydelta import limits
 from lazydelta.memory_budget import PROCESS_MEMORY, MemoryBudget, MemoryKind
+from lazydelta.telemetry import log_event
 
 
 class MemoryShare:
@@ -52,6 +53,7 @@ class MemoryShare:
         if seconds:
             self.waits += 1
             self.wait_seconds += seconds
+            log_event("waited for memory", kind=kind.name, byte_count=granted, seconds=seconds)
         self._note(granted, kind)
         return granted
 

@@ -2,7 +2,8 @@
 
 Why: Parquet decodes forwards. The rows of a segment go out backwards only after its last row was decoded.
 Contract: gives the rows of a stream in reverse, batch by batch; up to `limits.MATERIALIZE_BYTES` are held in
-memory, further ones in a temporary folder that is gone when the stream is done, closed or dropped.
+memory, as far as the process has it, further ones in a temporary folder that is gone when the stream is done,
+closed or dropped.
 """
 
 from __future__ import annotations
@@ -15,19 +16,25 @@ import pyarrow as pa
 
 from lazydelta import limits
 from lazydelta.log.file_rows import Batches
+from lazydelta.memory_share import MemoryShare
 
 
-def backwards(batches: Batches) -> Batches:
-    """The same rows, last first."""
+def backwards(batches: Batches, share: MemoryShare | None = None) -> Batches:
+    """The same rows, last first; those held in memory are taken from the share."""
+    share = share or MemoryShare()
+    taken = 0
     with ExitStack() as stack:
         stack.enter_context(closing(batches))
+        stack.callback(lambda: share.give(taken))
         held: list[pa.RecordBatch] = []
         spilled: list[pa.RecordBatch] = []
         held_bytes = 0
         for rows in batches:
             held.append(rows)
             held_bytes += rows.nbytes
-            if held_bytes > limits.MATERIALIZE_BYTES:
+            has_room = share.try_take(rows.nbytes)
+            taken += rows.nbytes if has_room else 0
+            if held_bytes > limits.MATERIALIZE_BYTES or not has_room:
                 spilled = _written(stack, held, batches)
                 held = []
                 break

@@ -47,7 +47,7 @@ class SegmentRows:
         is_backwards, is_located = self._plan.is_backwards, self._plan.is_located
         self._tally.begun(is_turned=is_backwards)
         held = self._matching(segment)
-        for batch in backwards(held) if is_backwards else held:
+        for batch in backwards(held, self._tally.share) if is_backwards else held:
             if is_located:
                 *columns, index = batch.columns
                 yield LocatedRows(segment.file, _assembled(columns, batch, self._plan.schema), index)
