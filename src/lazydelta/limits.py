@@ -34,6 +34,8 @@ PRELOAD_BYTES_MAX = 8 * MIB  # column chunks of one row group up to this are fet
 # --- log ---------------------------------------------------------------------
 LISTINGS_MAX = 4  # of a log whose commits have a gap, before the gap is believed
 CRC_TRIES_MAX = 3  # `.crc` files tried, newest first, before the commits are read instead
+CRC_BYTES_MAX = 64 * MIB  # of one of them; a larger one is not read
+HINT_BYTES_MAX = 16 * MIB  # of `_last_checkpoint`, which may hold the checkpoint's schema; likewise
 COMMIT_PARALLELISM = 10
 COMMIT_WHOLE_BYTES_MAX = 4 * MIB  # larger commits are streamed and decoded in slices
 COMMIT_CHUNK_BYTES = 1 * MIB  # decoded at once
@@ -66,6 +68,7 @@ SIDECAR_REMOVED_RANGES_MAX = 512  # of one part; with more it is written anew wi
 SIDECAR_REMOVED_SHARE_MAX = 0.25  # of a part's rows; with more it is written anew, too
 SIDECAR_DELTA_COMMITS = 50  # commits since the checkpoint or the last delta file that make one worth writing
 MANIFEST_ROW_GROUPS_MAX = 2048  # with more, the manifest lists only parts
+MANIFEST_BYTES_MAX = 64 * MIB  # a larger manifest is taken for damage
 BINDING_HEAD_BYTES = 64 * KIB  # of a commit, hashed to recognise it
 BINDING_HEADS_MAX = 16  # files of a checkpoint whose heads are hashed, too
 

@@ -16,6 +16,7 @@ import msgspec
 
 from lazydelta import limits
 from lazydelta.errors import CorruptLogError, TableNotFoundError, VersionNotFoundError
+from lazydelta.log.bounded import get_small
 from lazydelta.protocol.actions import LastCheckpoint
 from lazydelta.protocol.names import HINT_NAME, LOG_FOLDER, LogFileKind, LogName, commit_name, parse_log_name
 from lazydelta.storage import ObjectInfo, ObjectNotFoundError, Storage
@@ -125,8 +126,8 @@ def find_segment(
 def read_hint(storage: Storage) -> LastCheckpoint | None:
     """The content of `_last_checkpoint`, or None where it is missing or makes no sense."""
     try:
-        return _HINT.decode(storage.get(f"{LOG_FOLDER}/{HINT_NAME}"))
-    except (ObjectNotFoundError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _HINT.decode(get_small(storage, f"{LOG_FOLDER}/{HINT_NAME}", limits.HINT_BYTES_MAX))
+    except (ObjectNotFoundError, CorruptLogError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 

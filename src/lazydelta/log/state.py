@@ -178,6 +178,8 @@ def _newest_version(state: CommitState | TailState) -> int:
 
 def _read_checksum(storage: Storage, crc: LogFile) -> VersionChecksum | None:
     try:
+        if crc.info.size_bytes > limits.CRC_BYTES_MAX:
+            return None
         return _CHECKSUM.decode(storage.get(crc.name))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, StorageError):
         return None  # a checksum is a shortcut: without it the commits say the same

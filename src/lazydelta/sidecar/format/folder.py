@@ -12,8 +12,10 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from lazydelta import limits
+from lazydelta.errors import CorruptLogError
+from lazydelta.log.bounded import get_small
 from lazydelta.protocol.actions import Metadata, Protocol
-from lazydelta.sidecar.format.damage import damaged
+from lazydelta.sidecar.format.damage import DamagedSidecarError, damaged
 from lazydelta.sidecar.format.layout import SidecarLayout
 from lazydelta.sidecar.format.manifest import (
     FORMAT,
@@ -77,14 +79,18 @@ def read_manifest(storage: Storage, folder: str, version: int) -> Manifest:
     """The manifest of checkpoint `version`, checked for sense."""
     name = f"{folder}/{manifest_name(version)}"
     where = f"{storage.root}/{name}"
-    body = storage.get(name)
     try:
+        body = get_small(storage, name, limits.MANIFEST_BYTES_MAX)
         found = msgspec.json.decode(body, type=_FormatOnly).format
         if found != FORMAT:
             raise damaged(f"the manifest has format {found}, this reader knows {FORMAT}", where)
         manifest = decode_manifest(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as damage:
         raise damaged(f"the manifest cannot be read: {damage}", where) from damage
+    except DamagedSidecarError:
+        raise
+    except CorruptLogError as damage:
+        raise damaged(f"the manifest cannot be read: {damage.what}", where) from damage
     nonsense = _nonsense(manifest, version)
     if nonsense is not None:
         raise damaged(f"the manifest contradicts itself: {nonsense}", where)
