@@ -104,6 +104,9 @@ def _leaves(footer: bytes, position: int) -> tuple[_Leaves, int]:
     for schema, leaves in _schemas_known:
         if footer.startswith(schema, position):
             return leaves, position + len(schema)
+    count, _, _ = _list_head(footer, position)
+    if not 0 < count <= limits.PARQUET_COLUMNS_MAX:
+        raise FooterDamageError(f"its schema has {count:,} nodes")
     end = _skip(footer, position, _LIST, 0)
     schema = footer[position:end]
     leaves = _leaves_of(schema)
@@ -113,8 +116,6 @@ def _leaves(footer: bytes, position: int) -> tuple[_Leaves, int]:
 
 def _leaves_of(schema: bytes) -> _Leaves:
     nodes, _ = _value(schema, 0, _LIST, 0)
-    if not nodes or len(nodes) > limits.PARQUET_COLUMNS_MAX:
-        raise FooterDamageError(f"its schema has {len(nodes)} nodes")
     walk = iter(nodes)
     root = next(walk)
     found = [
