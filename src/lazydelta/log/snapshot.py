@@ -11,6 +11,7 @@ from contextlib import closing
 
 import msgspec
 
+from lazydelta import limits
 from lazydelta.errors import CorruptLogError, VersionNotFoundError
 from lazydelta.log.checkpoint import CheckpointReader
 from lazydelta.log.commits import ReverseCommitReader
@@ -21,7 +22,7 @@ from lazydelta.log.segment import LogSegment, find_segment
 from lazydelta.log.state import TableState, read_state
 from lazydelta.log.state_since import KnownState, reaches, read_state_since
 from lazydelta.protocol.schema import StructType, parse_schema
-from lazydelta.storage import IoCounters, Storage
+from lazydelta.storage import IoCounters, ObjectReplacedError, Storage
 from lazydelta.telemetry import log_event
 
 
@@ -78,6 +79,7 @@ def pin_snapshot(
     """The version of a segment that is listed already; `since` spares what an older version told."""
     damaged: frozenset[str] = frozenset()
     fallbacks: list[Fallback] = []
+    listings = 1
     with closing(ReverseCommitReader(storage, parallelism)) as commits:
         while True:
             if companion is not None:
@@ -94,6 +96,11 @@ def pin_snapshot(
                 told = f"checkpoint {segment.floor} is damaged ({damage.what})"
                 fallbacks.append(fell_back(storage.root, FallbackKind.CHECKPOINT_DAMAGED, told))
                 segment = segment_without(storage, segment, damaged, damage)
+            except ObjectReplacedError:  # another writer put the same checkpoint anew: it is read anew, too
+                if listings == limits.LISTINGS_MAX:
+                    raise
+                listings += 1
+                segment = find_segment(storage, segment.version, damaged)
         log_event("opened", table=storage.root, version=segment.version, state_from=state.source)
         return Snapshot(
             storage=storage,

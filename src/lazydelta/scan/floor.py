@@ -4,7 +4,8 @@ Contract: the same files whichever source serves, none twice. A sidecar of an ol
 commits in between where that is less to read. A sidecar that turns out damaged half way, or that the store
 does not give any more, is left where it was: what went out before is masked, the rest comes from the
 checkpoint; the same where those commits are cleaned up meanwhile. A damaged checkpoint is left for an older
-one with the commits in between, as long as nothing of it went out.
+one with the commits in between, as long as nothing of it went out. One that was written anew meanwhile is
+read anew, likewise.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ from contextlib import closing, contextmanager
 import msgspec
 import pyarrow as pa
 
+from lazydelta import limits
 from lazydelta.errors import CorruptLogError, LazyDeltaError, StorageError
 from lazydelta.log.checkpoint import CheckpointReader
 from lazydelta.log.fallback import Fallback, FallbackKind, fell_back, kind_of_loss
 from lazydelta.log.file_rows import Batches, deletion_vectors
 from lazydelta.log.parquet_part import DamagedCheckpointError
-from lazydelta.log.segment import LogFile, LogSegment
+from lazydelta.log.segment import LogFile, LogSegment, find_segment
 from lazydelta.log.snapshot import segment_without
 from lazydelta.scan.keys import FileKeys
 from lazydelta.scan.known_answers import answered_rows, has_answer
@@ -33,7 +35,7 @@ from lazydelta.sidecar.format.damage import DamagedSidecarError
 from lazydelta.sidecar.order.ordered_rows import OrderedRows
 from lazydelta.sidecar.read.reader import SidecarReader
 from lazydelta.sidecar.read.reading import Discovery, MetadataSource, MetadataTier
-from lazydelta.storage import is_quick
+from lazydelta.storage import ObjectReplacedError, is_quick
 
 
 class FloorChoice(msgspec.Struct, frozen=True, kw_only=True):
@@ -248,11 +250,12 @@ def _rows_between(replay: Replay, commits: Sequence[LogFile], mask: RemoveSet) -
         yield from walk_tail(replay, list(reversed(commits)), mask, may_trip=False)
 
 
-def _checkpoint_rows(replay: Replay, segment: LogSegment, mask: RemoveSet) -> Batches:
+def _checkpoint_rows(replay: Replay, segment: LogSegment, mask: RemoveSet, *, listings: int = 1) -> Batches:
     """The checkpoint's adds that no commit touched; an older checkpoint where this one is damaged."""
     if segment.checkpoint is None:
         return
     is_untouched = True
+    damaged = replay.damaged
     with closing(CheckpointReader(replay.storage, segment.checkpoint, replay.share)) as reader:
         try:
             for rows in _masked(replay, reader.rows(replay.rows), mask, reader):
@@ -263,14 +266,36 @@ def _checkpoint_rows(replay: Replay, segment: LogSegment, mask: RemoveSet) -> Ba
             if not (is_untouched and replay.config.enable_fallback):
                 raise
             damaged = replay.damaged | {segment.checkpoint.name}
-            older = segment_without(replay.storage, segment, damaged, damage)
-            told = f"checkpoint {segment.floor} is damaged ({damage.what}); used {_floor_text(older)} instead"
-            fallback = fell_back(replay.storage.root, FallbackKind.CHECKPOINT_DAMAGED, told)
-            replay.tally.fallbacks.append(fallback)
-    between = [file for file in older.commits if file.version <= segment.floor]
+            other = segment_without(replay.storage, segment, damaged, damage)
+            told = f"checkpoint {segment.floor} is damaged ({damage.what}); used {_floor_text(other)} instead"
+        except ObjectReplacedError as replaced:
+            if not (is_untouched and replay.config.enable_fallback and listings < limits.LISTINGS_MAX):
+                raise
+            other = _written_anew(replay, segment, replaced)
+            told = f"checkpoint {segment.floor} was written anew meanwhile; used {_floor_text(other)} instead"
+        replay.tally.fallbacks.append(fell_back(replay.storage.root, FallbackKind.CHECKPOINT_DAMAGED, told))
+    between = [file for file in other.commits if file.version <= segment.floor]
     yield from _rows_between(replay, between, mask)
     deeper = msgspec.structs.replace(replay, damaged=damaged)
-    yield from _checkpoint_rows(deeper, older, mask)
+    yield from _checkpoint_rows(deeper, other, mask, listings=listings + 1)
+
+
+def _written_anew(replay: Replay, segment: LogSegment, replaced: ObjectReplacedError) -> LogSegment:
+    """The log as it is now: two writers may put a checkpoint of one version under one name, each a whole one.
+
+    It must be the same table's, with the same commits, or it is the replacement that ends the scan.
+    """
+    other = find_segment(replay.storage, segment.version, replay.damaged)
+    known = {file.name: file.info for file in segment.commits}
+    if other.checkpoint is None or any(
+        known.get(file.name, file.info) != file.info for file in other.commits
+    ):
+        raise replaced
+    with closing(CheckpointReader(replay.storage, other.checkpoint, replay.share)) as reader:
+        metadata = reader.state()[1]
+    if metadata is None or metadata.id != replay.table_id:
+        raise replaced
+    return other
 
 
 def _masked(

@@ -1,0 +1,93 @@
+"""A checkpoint that another writer puts anew, under the same name, between opening a table and reading it."""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+import lazydelta as ld
+from lazydelta.log.snapshot import open_snapshot
+from lazydelta.settings import Settings
+from lazydelta.storage import ObjectReplacedError, open_storage
+from tests.support.cached import CACHED, UNCACHED
+from tests.support.faulty_storage import faulty
+from tests.support.reading import keys
+from tests.support.table_builder import TableBuilder
+
+FILES = 1_500
+ROW_GROUP_ROWS = 500
+
+
+def built(folder: Path, *, seed: int = 1, table_id: str | None = None) -> TableBuilder:
+    """Names so long that the footer's read does not bring the columns along; protocol and metadata last."""
+    dice = random.Random(seed)
+    names = [f"{number:06}-{dice.getrandbits(512):0128x}.parquet" for number in range(FILES)]
+    table = TableBuilder(folder, partition_columns=())
+    if table_id is not None:
+        table.metadata["id"] = table_id
+    table.commit(names)
+    return table.checkpoint(row_group_rows=ROW_GROUP_ROWS, table_state_at="end").commit(["new"])
+
+
+def write_anew(table: TableBuilder, **axes: object) -> None:
+    """Another writer's checkpoint of the same version."""
+    time.sleep(0.02)  # the clock of a file system is coarse
+    table.checkpoint(version=0, hint=False, table_state_at="end", **axes)
+
+
+@pytest.mark.parametrize("options", [CACHED, UNCACHED], ids=["cached", "uncached"])
+@pytest.mark.parametrize("rows", [ROW_GROUP_ROWS, 700, 10_000])
+def test_a_checkpoint_written_anew_before_the_scan_is_read_as_it_is_now(
+    tmp_path: Path, options: dict[str, str], rows: int
+) -> None:
+    table = built(tmp_path)
+    opened = ld.open(tmp_path, storage_options=options)
+    write_anew(table, row_group_rows=rows, stats="both")
+    scan = opened.scan()
+    found = keys(scan.files())
+    assert len(found) == len(set(found))
+    assert set(found) == table.live()
+    assert scan.explain().fallbacks_by_kind == {"checkpoint_damaged": 1}
+    assert "checkpoint 0 was written anew meanwhile" in scan.explain().fallbacks[0]
+
+
+def test_a_checkpoint_written_anew_after_some_of_it_went_out_ends_the_scan(tmp_path: Path) -> None:
+    table = built(tmp_path)
+    files = ld.open(tmp_path, storage_options=UNCACHED).scan(checkpoint_row_groups_per_batch=1).files()
+    found = keys([next(files) for _ in range(20)])
+    write_anew(table, row_group_rows=700)
+    with pytest.raises(ObjectReplacedError):
+        found += keys(files)
+    assert set(found) < table.live()
+    assert len(found) == len(set(found))
+
+
+def test_a_checkpoint_of_another_table_under_the_same_name_ends_the_scan(tmp_path: Path) -> None:
+    built(tmp_path / "one")
+    other = built(tmp_path / "other", seed=2, table_id="another")
+    opened = ld.open(tmp_path / "one", storage_options=UNCACHED)
+    name = f"_delta_log/{0:020}.checkpoint.parquet"
+    time.sleep(0.02)
+    (tmp_path / "one" / name).write_bytes((other.path / name).read_bytes())
+    with pytest.raises(ObjectReplacedError):
+        list(opened.scan().files())
+
+
+@pytest.mark.parametrize("call", [4, 5])
+def test_a_checkpoint_written_anew_while_a_table_is_opened_is_read_as_it_is_now(
+    tmp_path: Path, call: int
+) -> None:
+    table = built(tmp_path)
+    table.checkpoint(version=0, row_group_rows=ROW_GROUP_ROWS, table_state_at="start")
+
+    def plan(number: int) -> None:
+        if number == call:
+            write_anew(table, row_group_rows=700, stats="both")
+
+    storage = faulty(open_storage(str(tmp_path), Settings()), plan)
+    snapshot = open_snapshot(storage, parallelism=2)
+    assert snapshot.version == 1
+    assert snapshot.state.metadata.id == ld.open(tmp_path).metadata.id
