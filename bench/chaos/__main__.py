@@ -15,6 +15,7 @@ import argparse
 import os
 import random
 import shutil
+import signal
 import sys
 import time
 from pathlib import Path
@@ -47,6 +48,7 @@ READERS = (("local", 2), ("local", 1), ("s3", 2), ("azurite", 2))
 
 def main() -> int:
     """Run, and say how it went."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that nobody is left behind
     options = _options()
     root = Path(options.folder)
     folder = root / time.strftime("run-%Y%m%d-%H%M%S")

@@ -67,9 +67,12 @@ class Objects:
 
     def listing(self, below: str) -> dict[str, float]:
         """Names below a folder and when they were written, in seconds since 1970."""
-        found = {}
-        for page in obstore.list(self._store, prefix=self._prefix + below):
-            for meta in page:
-                name = meta["path"].removeprefix(self._prefix)
-                found[name] = meta["last_modified"].timestamp()
-        return found
+        for attempt in range(ATTEMPTS):
+            try:
+                pages = list(obstore.list(self._store, prefix=self._prefix + below))
+                break
+            except GenericError:  # an emulator that lists while others write may stumble
+                if attempt == ATTEMPTS - 1:
+                    raise
+        metas = [meta for page in pages for meta in page]
+        return {meta["path"].removeprefix(self._prefix): meta["last_modified"].timestamp() for meta in metas}

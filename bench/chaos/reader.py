@@ -105,10 +105,7 @@ class Reader:
             outcome = f"FAILED: {wrong.kind}"
             self._save(seed, asked, {"wrong": wrong.kind, **wrong.detail})
         except LazyDeltaError as error:
-            kind = kind_of(error, asked, has_deadline=has_deadline)
-            outcome = kind or f"FAILED: {type(error).__name__}"
-            if kind is None:
-                self._save(seed, asked, {"error": str(error), "traceback": traceback.format_exc()})
+            outcome = self._judged(seed, asked, error, has_deadline=has_deadline)
         except Exception as error:  # noqa: BLE001 - told, saved, and the run fails
             outcome = f"FAILED: {type(error).__name__}"
             self._save(seed, asked, {"error": repr(error), "traceback": traceback.format_exc()})
@@ -119,6 +116,18 @@ class Reader:
             version=asked.version,
             ms=round((time.perf_counter() - started) * 1000, 1),
         )
+
+    def _judged(self, seed: str, asked: Asked, error: LazyDeltaError, *, has_deadline: bool) -> str:
+        """How the question came out; what is no error that may be is saved."""
+        kind = None
+        told = {"error": str(error), "traceback": traceback.format_exc()}
+        try:
+            kind = kind_of(error, asked, has_deadline=has_deadline)
+        except Exception:  # noqa: BLE001 - the store did not tell: it stays an error that must not be
+            told["judge"] = traceback.format_exc()
+        if kind is None:
+            self._save(seed, asked, told)
+        return kind or f"FAILED: {type(error).__name__}"
 
     def _save(self, seed: str, asked: Asked, detail: dict[str, Any]) -> None:
         self._failures += 1

@@ -21,8 +21,8 @@ from bench.chaos.start import commit_body, make_start, put_start
 from bench.chaos.world import TableSpec, World
 
 ROOT = Path(__file__).resolve().parents[2]
-SECONDS = 25
-SCANS_MIN = 100
+SECONDS = 30
+SCANS_MIN = 40
 
 
 @pytest.mark.slow
