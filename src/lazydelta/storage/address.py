@@ -119,10 +119,10 @@ def _host(url: str) -> str:
 def _split(url: str) -> SplitResult:
     try:
         parts = urlsplit(url)
-    except ValueError as odd:  # it may repeat a secret
+    except ValueError:  # its text may repeat a secret
         raise InvalidRequestError(
             "the table's URL cannot be taken apart", "url", f"use {SCHEMES_TEXT}"
-        ) from odd
+        ) from None
     if (
         parts.query
         or parts.fragment

@@ -16,7 +16,7 @@ import msgspec
 from lazydelta.errors import InvalidRequestError
 from lazydelta.storage.address import FABRIC, PUBLIC_AZURE, TableAddress
 from lazydelta.storage.connection_string import connection_options
-from lazydelta.storage.option_names import SIGNATURE, check_addresses, found_options, is_true, told_options
+from lazydelta.storage.option_names import SIGNATURE, check_values, found_options, is_true, told_options
 
 CHAIN = "chain"  # nothing is named: managed identity, then the Azure CLI
 ANONYMOUS = "anonymous"
@@ -61,7 +61,7 @@ def azure_access(
     told, found = _emulated(told, found, environment)
     kind = azure_kind(told, found)
     merged = {**found, **told}
-    check_addresses(merged, f"storage_options or environment for {address.root}")
+    check_values(merged, f"storage_options or environment for {address.root}")
     account = address.account or merged.get("account_name")
     named = told.get("account_name", account)
     if address.account is not None and "connection_string" in told and named != address.account:

@@ -14,15 +14,35 @@ import msgspec
 _PROVIDER = re.compile(r"ProviderProblem: ([^\n]{1,300})")
 _DIRECTORY_CODE = re.compile(r"\bAADSTS[0-9]{4,8}\b")
 _STATUS = re.compile(r"non-2xx status code: (\d{3})")
-_TOKEN_MARKS = ("token request", "TokenRequest", "sts.", "AssumeRoleWithWebIdentity")
-_TOKEN_FILE_MARKS = (
-    "federated token file",
-    "FederatedTokenFile",
-    "Failed to read token file",
-    "EKS token file",
+# Marks of obstore's text -> what failed, and what to do; the first that is found counts.
+_SOURCES = (
+    (
+        ("External Azure credential provider", "External AWS credential provider"),
+        "no credentials: what the provider gave cannot be used",
+        "an access key is base64, a signature is name=value&name=value (docs/storage.md)",
+    ),
+    (
+        ("federated token file", "FederatedTokenFile", "Failed to read token file", "EKS token file"),
+        "no credentials: the file with the identity token cannot be read",
+        "check federated_token_file (Azure) or web_identity_token_file (S3)",
+    ),
+    (
+        ("AzureCli", "get-access-token"),
+        "no credentials: the Azure CLI gave no token",
+        "run az login, or set {options}",
+    ),
+    (
+        ("169.254.169.254", "169.254.170.2", "latest/api/token", "security-credentials"),
+        "no credentials were given, and none were found",
+        "set {options}",
+    ),
+    (
+        ("token request", "TokenRequest", "://sts.", "AssumeRoleWithWebIdentity"),
+        "",
+        "check client_id, client_secret and tenant_id (Azure), role_arn and web_identity_token_file (S3), "
+        "and that the token endpoint can be reached",
+    ),
 )
-_INSTANCE_MARKS = ("169.254.169.254", "169.254.170.2", "latest/api/token", "security-credentials")
-_CLI_MARKS = ("AzureCli", "get-access-token")
 _PERMISSION_CODES = frozenset(
     {
         "AuthorizationPermissionMismatch",
@@ -70,17 +90,9 @@ def token_denial(text: str, options: str) -> Denial | None:
     told = _PROVIDER.search(text)
     if told is not None:
         return Denial(f"no credentials: {told[1]}", f"mend the credential provider, or set {options}")
-    if any(mark in text for mark in _TOKEN_FILE_MARKS):
-        return Denial(
-            "no credentials: the file with the identity token cannot be read",
-            "check federated_token_file (Azure) or web_identity_token_file (S3)",
-        )
-    if any(mark in text for mark in _CLI_MARKS):
-        return Denial("no credentials: the Azure CLI gave no token", f"run az login, or set {options}")
-    if any(mark in text for mark in _INSTANCE_MARKS):
-        return Denial("no credentials were given, and none were found", f"set {options}")
-    if any(mark in text for mark in _TOKEN_MARKS):
-        return Denial(f"no credentials: {_endpoint_said(text)}", _TOKEN_FIX)
+    for marks, what, fix in _SOURCES:
+        if any(mark in text for mark in marks):
+            return Denial(what or f"no credentials: {_endpoint_said(text)}", fix.format(options=options))
     return None
 
 
@@ -114,12 +126,6 @@ def refusal(code: str | None, text: str, *, kind: str, request: str, short: str,
         f"the store refused the credentials ({short})",
         f"set {options}; check that they may {verb} this path",
     )
-
-
-_TOKEN_FIX = (
-    "check client_id, client_secret and tenant_id (Azure), role_arn and web_identity_token_file (S3), "
-    "and that the token endpoint can be reached"
-)
 
 
 def _endpoint_said(text: str) -> str:

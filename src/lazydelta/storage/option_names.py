@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 from lazydelta.errors import InvalidRequestError
 
@@ -120,10 +121,21 @@ _ADDRESSES = frozenset(
         "fabric_token_service_url",
         "metadata_endpoint",
         "msi_endpoint",
-        "proxy_url",
     }
 )
-_URL = re.compile(r"https?://[^\s/]+", re.IGNORECASE)
+_SENT = frozenset({"access_key_id", "session_token", "token"})  # in headers, which are ASCII
+_URL = re.compile(r"https?://[A-Za-z0-9._~%:@\[\]-]+[^\s\"<>\\^`{|}]*", re.IGNORECASE)
+_NEVER = re.compile(r"(?!)")
+_DELETE = 0x7F
+# Names that become part of a host or a path.
+_FORMS = {
+    "account_name": (re.compile(r"[a-z0-9-]+(\.z[0-9]{1,2})?"), "the account's name alone, as in mylake"),
+    "bucket": (re.compile(r"[A-Za-z0-9._-]+"), "the bucket's name alone, as in my-lake"),
+    "container_credentials_relative_uri": (re.compile(r"/[^\s]*"), "a path, as in /v2/credentials/x"),
+    "default_region": (re.compile(r"[A-Za-z0-9-]+"), "a region, as in eu-central-1"),
+    "region": (re.compile(r"[A-Za-z0-9-]+"), "a region, as in eu-central-1"),
+    "tenant_id": (re.compile(r"[A-Za-z0-9.-]+"), "the tenant's id or domain"),
+}
 _YES, _NO = ("true", "1", "yes", "on", "y"), ("false", "0", "no", "off", "n")
 
 
@@ -160,24 +172,45 @@ def found_options(environment: Mapping[str, str], *, kind: str) -> dict[str, str
     found: dict[str, str] = {}
     for name in sorted(environment):  # more special spellings come later: AWS_ENDPOINT_URL, then …_URL_S3
         if name.startswith(prefix) and rename(name) in known and environment[name]:
-            found[rename(name)] = environment[name]
+            found[rename(name)] = environment[name].strip()
     if kind == "azure" and environment.get("IDENTITY_ENDPOINT"):  # App Service and its like
         found["msi_endpoint"] = environment["IDENTITY_ENDPOINT"]
     return found
 
 
-def check_addresses(options: Mapping[str, Any], where: str) -> None:
-    """Raise where an option that must be a URL is none: obstore ends the thread that meets one."""
-    for name in sorted(_ADDRESSES & set(options)):
-        if not _URL.match(options[name]):
+def check_values(options: Mapping[str, Any], where: str) -> None:
+    """Raise where a value cannot be part of a request: obstore ends the thread that meets one."""
+    for name in sorted(options):
+        value = options[name]
+        if not isinstance(value, str) or name == "root_certificate":
+            continue
+        is_broken = any(ord(character) < ord(" ") or ord(character) == _DELETE for character in value)
+        if is_broken or (name in _SENT and not value.isascii()):
             raise InvalidRequestError(
-                f"the option {name} is not the URL of a host", where, "write https://host or http://host:port"
+                f"the option {name} has a line break or another character that cannot be sent",
+                where,
+                "give it without: a value that was read from a file may end with one",
             )
+        form, wanted = _FORMS.get(name, (None, ""))
+        if name in _ADDRESSES and not _is_address(value):
+            form, wanted = _NEVER, "https://host or http://host:port"
+        if form is not None and not form.fullmatch(value):
+            what = "the URL of a host" if name in _ADDRESSES else "of the form it must have"
+            raise InvalidRequestError(f"the option {name} is not {what}", where, f"write {wanted}")
 
 
 def is_true(value: str | None) -> bool:
     """Whether an option's text means yes."""
     return (value or "").strip().lower() in _YES
+
+
+def _is_address(value: str) -> bool:
+    if not _URL.fullmatch(value):
+        return False
+    try:
+        return bool(urlsplit(value).hostname)
+    except ValueError:
+        return False
 
 
 def _renamed(options: Mapping[str, Any], rename: Callable[[str], str]) -> dict[str, Any]:
@@ -189,7 +222,7 @@ def _renamed(options: Mapping[str, Any], rename: Callable[[str], str]) -> dict[s
         if name in CLIENT_NAMES:  # obstore takes durations and bytes there
             text = value
         else:
-            text = str(value).lower() if isinstance(value, bool) else str(value)
+            text = str(value).lower() if isinstance(value, bool) else str(value).strip()
         if named.setdefault(name, text) != text:
             raise InvalidRequestError(
                 f"the storage option {name} is given in two spellings with two values",

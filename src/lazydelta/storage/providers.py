@@ -211,6 +211,10 @@ def _read(answer: Any, kind: str) -> tuple[dict[str, Any], datetime | None]:
         raise ProviderProblem(f"the provider's dictionary lacks {wanted}")
     if not all(isinstance(answer[name], str) and answer[name] for name in form):
         raise ProviderProblem(f"the provider's {' or '.join(sorted(form))} is not text, or empty")
+    if not all(answer[name].isprintable() and answer[name].isascii() for name in form):
+        raise ProviderProblem(
+            f"the provider's {' or '.join(sorted(form))} has a line break or the like in it"
+        )
     expires_at = answer.get("expires_at")
     if isinstance(expires_at, int | float):
         expires_at = datetime.fromtimestamp(expires_at, UTC)

@@ -15,7 +15,13 @@ import msgspec
 
 from lazydelta.errors import InvalidRequestError
 from lazydelta.storage.address import TableAddress
-from lazydelta.storage.option_names import check_addresses, found_options, is_true, told_options
+from lazydelta.storage.option_names import (
+    CLIENT_NAMES,
+    check_values,
+    found_options,
+    is_true,
+    told_options,
+)
 
 _KEYS = ("access_key_id", "secret_access_key")
 _ROLES = (
@@ -47,7 +53,8 @@ def s3_access(
 ) -> S3Access:
     """What to give to obstore for this bucket."""
     told, found = told_options(options, kind="s3"), found_options(environment, kind="s3")
-    check_addresses({**found, **told}, f"storage_options or environment for {address.root}")
+    where = f"storage_options or environment for {address.root}"
+    check_values({**found, **told, "bucket": address.container}, where)
     _check(told, found, address)
     asked_profile = told.pop("profile", None)
     config = _config(address, told, found)
@@ -83,13 +90,17 @@ def _check(told: Mapping[str, str], found: Mapping[str, str], address: TableAddr
         )
 
 
-def _config(address: TableAddress, told: dict[str, str], found: Mapping[str, str]) -> dict[str, str]:
-    config = dict(told)
+def _config(address: TableAddress, told: Mapping[str, str], found: Mapping[str, str]) -> dict[str, str]:
+    """Options and environment as one; keys of the caller stand alone."""
+    passed_by = {*CLIENT_NAMES, "bucket", "profile"} | (
+        {*_KEYS, "session_token"} if _KEYS[0] in told else set()
+    )
+    config = {name: value for name, value in found.items() if name not in passed_by} | dict(told)
     config["bucket"] = address.container
-    region = config.pop("default_region", None)
-    region = config.get("region") or region or address.region
-    if region and ("region" in told or "default_region" in told or "region" not in found):
-        config["region"] = region
+    default = config.pop("default_region", None)
+    region = told.get("region") or told.get("default_region") or config.get("region") or default
+    if region or address.region:
+        config["region"] = region or address.region or ""
     endpoint = config.pop("endpoint", None)
     if endpoint is not None:  # under the name that no variable wins over
         hosted = is_true(config.get("virtual_hosted_style_request"))

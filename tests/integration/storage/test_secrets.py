@@ -213,6 +213,8 @@ def test_secrets_that_do_not_work_are_not_repeated_either(
         "s3://user:HUSHHUSH@bucket/t",
         "https://bucket.s3.eu-west-1.amazonaws.com/t?X-Amz-Signature=HUSHHUSH",
         "gs://bucket/t?sig=HUSHHUSH",
+        "https://user:HUSHHUSH@\u2100.blob.core.windows.net/c/t",
+        "https://[HUSHHUSH/c/t?sig=HUSHHUSH",
     ],
 )
 def test_a_secret_in_a_url_that_is_refused_is_not_repeated(url: str, listener: Listener) -> None:

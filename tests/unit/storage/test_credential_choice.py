@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from lazydelta.errors import InvalidRequestError
+from lazydelta.settings import Settings
+from lazydelta.storage import open_storage
 from lazydelta.storage.address import parse_address
 from lazydelta.storage.azure_access import ANONYMOUS, CHAIN, azure_access, azure_account
 from lazydelta.storage.s3_access import s3_access
@@ -173,6 +175,44 @@ def test_an_address_that_is_none_is_refused_and_not_repeated(option: str) -> Non
         assert "HUSH" not in str(told.value)
 
 
+BREAKING = [
+    ("s3://b/t", {"region": "x y"}, "region"),
+    ("s3://b/t", {"endpoint": "http://["}, "endpoint"),
+    ("s3://b/t", {"endpoint": "http://a b"}, "endpoint"),
+    ("s3://b c/t", {}, "bucket"),
+    ("s3://b/t", {"metadata_endpoint": "http://["}, "metadata_endpoint"),
+    ("s3://b/t", {"container_credentials_relative_uri": "no"}, "container_credentials_relative_uri"),
+    ("s3://b/t", {"access_key_id": "a\nHUSH", "secret_access_key": "b"}, "access_key_id"),
+    (
+        "s3://b/t",
+        {"access_key_id": "a", "secret_access_key": "b", "session_token": "a\nHUSH"},
+        "session_token",
+    ),
+    ("abfss://c@a/t", {"token": "HUSH\0HUSH"}, "token"),
+    ("abfss://c@a/t", {"client_id": "i", "client_secret": "s", "tenant_id": "t/t"}, "tenant_id"),
+    ("az://c/t", {"account_name": "a.example.com/x?", "account_key": "aHVzaA=="}, "account_name"),
+    ("abfss://c@a/t", {"msi_endpoint": "http://[HUSH"}, "msi_endpoint"),
+]
+
+
+@pytest.mark.parametrize(("url", "options", "name"), BREAKING)
+def test_a_value_that_cannot_be_part_of_a_request_is_refused_before_one_is_made(
+    url: str, options: dict[str, str], name: str
+) -> None:
+    with pytest.raises(InvalidRequestError, match=f"the option {name} ") as told:
+        open_storage(url, Settings(storage_options=options))
+    assert "HUSH" not in str(told.value)
+
+
+def test_a_value_out_of_a_file_may_end_with_a_line_break() -> None:
+    assert azure_access(AZURE, {"token": "t\n"}, {}).options["token"] == "t"
+    assert s3_access(S3, {}, {"AWS_SECRET_ACCESS_KEY": "b\n", "AWS_ACCESS_KEY_ID": "a"}).options == {
+        "access_key_id": "a",
+        "secret_access_key": "b",
+        "bucket": "bucket",
+    }
+
+
 # --- S3 ----------------------------------------------------------------------
 
 KEYS = {"access_key_id": "a", "secret_access_key": "b"}
@@ -210,7 +250,7 @@ def test_an_endpoint_of_the_caller_wins_over_every_variable() -> None:
         assert (
             s3_access(S3, {name: "https://mine"}, variables).options["aws_endpoint_url_s3"] == "https://mine"
         )
-    assert "aws_endpoint_url_s3" not in s3_access(S3, {}, variables).options
+    assert s3_access(S3, {}, variables).options["aws_endpoint_url_s3"] == "https://env-s3"
 
 
 def test_the_bucket_stands_in_the_host_where_it_is_asked_for() -> None:
@@ -224,7 +264,8 @@ def test_the_bucket_stands_in_the_host_where_it_is_asked_for() -> None:
     ("options", "variables", "region"),
     [
         ({}, {}, "eu-west-1"),
-        ({}, {"AWS_REGION": "env"}, None),
+        ({}, {"AWS_REGION": "env"}, "env"),
+        ({}, {"AWS_DEFAULT_REGION": "env"}, "env"),
         ({"region": "mine"}, {"AWS_REGION": "env"}, "mine"),
         ({"default_region": "mine"}, {"AWS_REGION": "env"}, "mine"),
     ],

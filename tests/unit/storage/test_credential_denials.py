@@ -82,6 +82,10 @@ def test_a_wrong_key_is_called_so(code: str) -> None:
             "Error performing token request: Error performing POST https://login: HttpError HUSH",
             "cannot be reached",
         ),
+        (
+            "path External Azure credential provider: ValueError: HUSH",
+            "what the provider gave cannot be used",
+        ),
         ("Error reading federated token file ", "the file with the identity token cannot be read"),
         ("'az account get-access-token' command failed: HUSH", "the Azure CLI gave no token"),
         (
@@ -93,3 +97,9 @@ def test_a_wrong_key_is_called_so(code: str) -> None:
 )
 def test_credentials_that_could_not_be_had_say_where_it_failed(text: str, words: str) -> None:
     assert words in told(GenericError(text)).what
+
+
+@pytest.mark.parametrize("name", ["tests.parquet", "requests.json", "sts.parquet", "lifetime.json"])
+def test_a_file_s_name_is_no_reason_to_speak_of_credentials(name: str) -> None:
+    text = f"Error performing GET https://acct.blob.core.windows.net/c/{name} - HTTP error: HttpError kind: Connect"
+    assert not isinstance(judge(GenericError(text), kind="azure", where=WHERE), AccessDeniedError)

@@ -156,6 +156,7 @@ def test_a_coroutine_is_waited_for() -> None:
         ("azure", None),
         ("azure", {"HUSH": "HUSH"}),
         ("azure", {"token": ""}),
+        ("azure", {"token": "HUSH\nHUSH"}),
         ("azure", {"token": "HUSH", "expires_at": "HUSH"}),
         ("azure", ["HUSH"]),
         ("s3", "HUSH"),
