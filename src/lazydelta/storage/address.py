@@ -146,7 +146,12 @@ def _shown(parts: SplitResult) -> str:
 def _local(path: str) -> TableAddress:
     if not path or "\0" in path:
         raise InvalidRequestError(f"the table's address is {path!r}", "url", f"use {SCHEMES_TEXT}")
-    place = Path(path).expanduser() if path.startswith("~") else Path(path)
+    try:
+        place = Path(path).expanduser() if path.startswith("~") else Path(path)
+    except RuntimeError as unknown:
+        raise InvalidRequestError(
+            f"there is no home folder for {path.partition('/')[0]!r}", "url", "write the path in full"
+        ) from unknown
     # absolute() keeps symbolic links as the user wrote them; ".." is resolved by the system on opening.
     return TableAddress(kind="local", path=str(place.absolute()))
 
