@@ -1,11 +1,13 @@
 """The promises about rows, judged on a summed-up run.
 
 Contract: pure. Every promise is told with the figure it was judged by; one that could not be measured fails
-and says so. A peer that failed after so many seconds counts with those: its answer would have come later.
+and says so. A peer that failed, or was stopped, counts with the seconds until then: its answer would have
+come later.
 """
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Sequence
 
@@ -19,6 +21,8 @@ FIRST_ROW_TIMES, KERNEL_TIMES = 50.0, 2.0
 GROUP_MEMORY_MB, GROUP_TIMES = 500.0, 2.0
 SCAN_SHARE, HIDDEN_SHARE = 0.9, 0.7
 _PEERS = ("duckdb", "delta-rs", "polars")
+_STOPPED = re.compile(r"stopped after ([\d,]+) s")
+_IMPORTS_S = 10.0  # a process that was stopped had its imports before the clock; so many seconds at most
 
 
 class Cell(msgspec.Struct, frozen=True, kw_only=True):
@@ -162,7 +166,7 @@ def _cell(runs: list[Run]) -> Cell:
     good = [run for run in runs if run.failure is None]
     cell = Cell(part=first.part, case=first.case, reader=first.reader)
     if not good:
-        return msgspec.structs.replace(cell, failure=first.failure, failed_s=first.failed_s)
+        return msgspec.structs.replace(cell, failure=first.failure, failed_s=_failed_s(first))
     failed = len(runs) - len(good)
     return msgspec.structs.replace(
         cell,
@@ -174,6 +178,14 @@ def _cell(runs: list[Run]) -> Cell:
         rounds=len(good),
         failure=f"failed {failed} of {len(runs)} times" if failed else None,
     )
+
+
+def _failed_s(run: Run) -> float | None:
+    """How long a run went on before it failed, at least."""
+    stopped = _STOPPED.match(run.failure or "")
+    if run.failed_s is None and stopped is not None:
+        return max(0.0, float(stopped[1].replace(",", "")) - _IMPORTS_S)
+    return run.failed_s
 
 
 def _figure(runs: list[Run], name: str) -> Figure | None:

@@ -1,7 +1,7 @@
 """One task over real rows in a process of its own: `python -m bench.rows_reader TASK READER TABLE …`.
 
 Tasks: `groups` (GROUP BY), `scan` (every row, every column), `wait` (a consumer that works for a while on
-each batch, over a store), `first` (a hundred rows).
+each batch, over a store).
 Contract: prints one line of JSON, as the other readers do. The imports are before the clock, and the table is
 opened after it started, but for `wait`, which is about what comes afterwards. Rows and groups are counted, so
 that readers can be compared.
@@ -120,11 +120,6 @@ def _scan_dataset(options: argparse.Namespace, run: Measurement) -> dict[str, An
     return _counted_rows(ds.dataset(_data_paths(options), format="parquet").to_batches(), run)
 
 
-def _first_lazydelta(options: argparse.Namespace, run: Measurement) -> dict[str, Any]:
-    with ld.open(options.table).scan(limit=100).batches() as batches:
-        return _counted_rows(batches, run)
-
-
 def _counted_rows(batches: Batches, run: Measurement) -> dict[str, Any]:
     rows = decoded = 0
     for batch in batches:
@@ -176,7 +171,6 @@ TASKS: dict[tuple[str, str], Callable[[argparse.Namespace, Measurement], dict[st
     ("scan", "lazydelta"): _scan_lazydelta,
     ("scan", "ParquetFile"): _scan_parquet_file,
     ("scan", "dataset"): _scan_dataset,
-    ("first", "lazydelta"): _first_lazydelta,
     ("wait", "lazydelta"): _wait_lazydelta,
 }
 

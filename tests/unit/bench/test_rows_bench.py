@@ -139,6 +139,15 @@ def test_a_peer_that_gave_up_counts_with_the_time_it_took(failed_s: float | None
     assert "no memory" in check.measured
 
 
+def test_a_peer_that_was_stopped_counts_with_its_time_less_that_of_its_imports() -> None:
+    runs = [run for run in _runs() if run.reader != "polars"]
+    for seconds, passed in (("12", False), ("1,012", True)):
+        gone = Run(
+            part="limit", case=LIMIT, reader="polars", round=0, failure=f"stopped after {seconds} s, …"
+        )
+        assert _check(judge_rows(cells([*runs, gone])), "sooner than polars").passed == passed
+
+
 def test_figures_are_medians_with_their_range() -> None:
     runs = [
         Run(part="scan", case="x", reader="lazydelta", round=number, facts={"all_s": took, "peak_mb": 1.0})
