@@ -46,6 +46,7 @@ docs-reference: venv ## Write the generated pages of docs/reference anew.
 	$(BIN)/python docs/generate_reference.py
 
 -include bench/targets.mk
+-include fuzz/targets.mk
 
 lock: venv ## Write requirements/dev.lock anew from pyproject.toml.
 	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --universal --generate-hashes \
