@@ -8,7 +8,7 @@ MIB = 1 << 20
 
 # --- memory ------------------------------------------------------------------
 MEMORY_BYTES = 1024 * MIB  # held by a process over all scans and the cache
-MEMORY_SCAN_BYTES = 2 * MIB  # that a run of a scan takes at the least, about
+MEMORY_SCAN_BYTES = 1 * MIB  # that a run of a scan takes at the least, about
 MEMORY_WAIT_SECONDS = 5.0  # without anything given back, before the first in line goes on all the same
 
 # --- storage -----------------------------------------------------------------
