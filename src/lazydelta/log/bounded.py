@@ -7,11 +7,20 @@ from __future__ import annotations
 
 from lazydelta import limits
 from lazydelta.errors import CorruptLogError
-from lazydelta.storage import Storage
+from lazydelta.storage import ObjectReplacedError, Storage
 
 
 def get_small(storage: Storage, name: str, bytes_max: int) -> bytes:
     """The object, or a `CorruptLogError` where it is larger; the rest of it is then not read."""
+    for _ in range(limits.LISTINGS_MAX - 1):
+        try:
+            return _whole(storage, name, bytes_max)
+        except ObjectReplacedError:
+            continue  # it is read whole, so that what was there before does not matter: the hint changes
+    return _whole(storage, name, bytes_max)
+
+
+def _whole(storage: Storage, name: str, bytes_max: int) -> bytes:
     pieces: list[bytes] = []
     size = 0
     for piece in storage.get_stream(name, limits.COMMIT_CHUNK_BYTES):
