@@ -270,7 +270,6 @@ class Prefetch(Generic[Item, Piece]):
             self._is_drained |= slot is None or slot.error is not None
             if slot is not None and not self._is_closed:
                 self._slots.append(slot)
-            self._changed.notify_all()
         return slot
 
     def _advance(self, slot: _Slot[Item, Piece], pieces_max: int = limits.NUMBER_MAX) -> None:
@@ -296,7 +295,8 @@ class Prefetch(Generic[Item, Piece]):
                 if state is not _State.DONE and (pieces_max <= 0 or self._is_full):
                     state = _State.IDLE
                 slot.state = state
-                self._changed.notify_all()
+                if slot is self._slots[0]:  # whoever waits, waits for the first
+                    self._changed.notify_all()
         else:
             return
         _close(slot.stream)
