@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import threading
@@ -191,6 +192,29 @@ def test_a_left_query_leaves_no_thread_behind(table: ld.Table) -> None:
         assert found.next() is not None
         del found
     assert eventually(lambda: process.num_threads() <= before)
+
+
+@pytest.mark.parametrize("reader", ["lazydelta", "duckdb"])
+def test_many_left_queries_take_no_more_than_a_few(
+    table: ld.Table, reader: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lazydelta.limits.HANDOVER_BYTES_MIN", 0 if reader == "duckdb" else 2**40)
+    process = psutil.Process()
+
+    def leave(times: int) -> tuple[int, int, int]:
+        for _ in range(times):
+            found = table.sql("select a.*, b.device from t a join t b on a.id <> b.id")
+            assert found.next() is not None
+            del found
+        gc.collect()
+        return process.num_threads(), process.num_fds(), process.memory_info().rss
+
+    threads, handles, rss = leave(10)
+    assert eventually(lambda: leave(0)[0] <= threads)
+    after = leave(40)
+    assert eventually(lambda: leave(0)[0] <= threads)
+    assert after[1] <= handles
+    assert after[2] - rss < 24 * 2**20
 
 
 def test_closing_from_another_thread_ends_a_query_that_gives_nothing_yet() -> None:
