@@ -23,7 +23,7 @@ from lazydelta.log.checkpoint import CheckpointReader
 from lazydelta.log.fallback import Fallback, FallbackKind, fell_back, kind_of_loss
 from lazydelta.log.file_rows import Batches, deletion_vectors
 from lazydelta.log.parquet_part import DamagedCheckpointError
-from lazydelta.log.segment import LogFile, LogSegment, find_segment
+from lazydelta.log.segment import CheckpointFiles, LogFile, LogSegment, find_segment
 from lazydelta.log.snapshot import segment_without
 from lazydelta.scan.keys import FileKeys
 from lazydelta.scan.known_answers import answered_rows, has_answer
@@ -291,11 +291,23 @@ def _written_anew(replay: Replay, segment: LogSegment, replaced: ObjectReplacedE
         known.get(file.name, file.info) != file.info for file in other.commits
     ):
         raise replaced
-    with closing(CheckpointReader(replay.storage, other.checkpoint, replay.share)) as reader:
-        metadata = reader.state()[1]
-    if metadata is None or metadata.id != replay.table_id:
+    if _table_of(replay, other.checkpoint) != replay.table_id:
         raise replaced
     return other
+
+
+def _table_of(replay: Replay, checkpoint: CheckpointFiles) -> str | None:
+    """The table's id; each file of the checkpoint may turn out to be another than before."""
+    for tries_left in reversed(range(len(checkpoint.files) + 1)):
+        with closing(CheckpointReader(replay.storage, checkpoint, replay.share)) as reader:
+            try:
+                metadata = reader.state()[1]
+            except ObjectReplacedError:
+                if not tries_left:
+                    raise
+            else:
+                return None if metadata is None else metadata.id
+    return None
 
 
 def _masked(

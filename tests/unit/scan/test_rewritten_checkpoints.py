@@ -21,7 +21,7 @@ FILES = 1_500
 ROW_GROUP_ROWS = 500
 
 
-def built(folder: Path, *, seed: int = 1, table_id: str | None = None) -> TableBuilder:
+def built(folder: Path, *, seed: int = 1, table_id: str | None = None, kind: str = "v1") -> TableBuilder:
     """Names so long that the footer's read does not bring the columns along; protocol and metadata last."""
     dice = random.Random(seed)
     names = [f"{number:06}-{dice.getrandbits(512):0128x}.parquet" for number in range(FILES)]
@@ -29,13 +29,13 @@ def built(folder: Path, *, seed: int = 1, table_id: str | None = None) -> TableB
     if table_id is not None:
         table.metadata["id"] = table_id
     table.commit(names)
-    return table.checkpoint(row_group_rows=ROW_GROUP_ROWS, table_state_at="end").commit(["new"])
+    return table.checkpoint(kind, row_group_rows=ROW_GROUP_ROWS, table_state_at="end").commit(["new"])
 
 
-def write_anew(table: TableBuilder, **axes: object) -> None:
+def write_anew(table: TableBuilder, kind: str = "v1", **axes: object) -> None:
     """Another writer's checkpoint of the same version."""
     time.sleep(0.02)  # the clock of a file system is coarse
-    table.checkpoint(version=0, hint=False, table_state_at="end", **axes)
+    table.checkpoint(kind, version=0, hint=False, table_state_at="end", **axes)
 
 
 @pytest.mark.parametrize("options", [CACHED, UNCACHED], ids=["cached", "uncached"])
@@ -91,3 +91,21 @@ def test_a_checkpoint_written_anew_while_a_table_is_opened_is_read_as_it_is_now(
     snapshot = open_snapshot(storage, parallelism=2)
     assert snapshot.version == 1
     assert snapshot.state.metadata.id == ld.open(tmp_path).metadata.id
+
+
+def test_every_part_of_a_checkpoint_may_be_written_anew(tmp_path: Path) -> None:
+    table = built(tmp_path, kind="v1-multipart")
+    opened = ld.open(tmp_path, storage_options=UNCACHED)
+    write_anew(table, "v1-multipart", row_group_rows=200, stats="both")
+    found = keys(opened.scan().files())
+    assert len(found) == len(set(found))
+    assert set(found) == table.live()
+
+
+def test_the_hint_may_change_as_well(tmp_path: Path) -> None:
+    table = built(tmp_path)
+    opened = ld.open(tmp_path, storage_options=UNCACHED)
+    write_anew(table, row_group_rows=700)
+    live = table.live()
+    table.commit(["newer"]).checkpoint()
+    assert set(keys(opened.scan().files())) == live
