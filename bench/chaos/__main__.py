@@ -156,7 +156,7 @@ def _at_the_end(spec: TableSpec, tally: Tally) -> dict[str, Any]:
     replay = Replay(spec.kept)
     newest = replay.newest()
     live = replay.live
-    storage = open_storage(spec.url, Settings(storage_options=spec.options))
+    storage = open_storage(spec.url, Settings(storage_options=spec.options, request_timeout_seconds=120.0))
     verified = "none"
     try:
         build_sidecar(storage, config=SidecarConfig())

@@ -58,7 +58,7 @@ def _tend(spec: TableSpec, dice: random.Random) -> tuple[str, str]:
     what = dice.choices(["build", "full", "deltas", "clean", "command"], [6, 1, 6, 1, 1])[0]
     if what == "command":
         return "sidecar command", _by_command(spec)
-    storage = open_storage(spec.url, Settings(storage_options=spec.options))
+    storage = open_storage(spec.url, Settings(storage_options=spec.options, request_timeout_seconds=120.0))
     config = CONFIGS[len(spec.name) % 2]
     if what == "clean":
         # Manifests that a newer one replaced, and what no manifest has named for a day.

@@ -26,16 +26,12 @@ def test_a_hint_that_was_written_anew_is_read_anew(tmp_path: Path) -> None:
     assert read_hint(storage.scoped()) == second
 
 
-def test_pages_of_one_table_go_on_while_checkpoints_are_written(tmp_path: Path) -> None:
-    names = [f"{number:03}.parquet" for number in range(30)]
-    table = TableBuilder(tmp_path, partition_columns=()).commit(names).checkpoint()
-    scan = ld.open(tmp_path, storage_options=UNCACHED).scan()
-    found, token = [], None
-    for number in range(3):
-        page = scan.file_page(10, after=token)
-        found += [file.path for file in page.files]
-        token = page.next_token
-        time.sleep(0.02)
-        table.commit([f"new-{number}"]).checkpoint()
-    assert found == names
-    assert token is None
+def test_a_scan_that_looks_for_an_older_checkpoint_reads_the_hint_of_now(tmp_path: Path) -> None:
+    table = TableBuilder(tmp_path, partition_columns=()).commit(["a"]).checkpoint().commit(["b"]).checkpoint()
+    opened = ld.open(tmp_path, storage_options=UNCACHED)
+    live = table.live()
+    time.sleep(0.02)
+    table.commit(["c"]).checkpoint().log_file(f"{1:020}.checkpoint.parquet").unlink()
+    scan = opened.scan()
+    assert {(file.path, file.dv_id) for file in scan.files()} == live
+    assert scan.explain().fallbacks
