@@ -97,7 +97,8 @@ Written by `{command}` (`bench/rows.py`); do not edit.
 
 Each run has a process of its own; rounds alternate the order of readers. The clock starts after the imports
 and before the table is opened; memory is the peak of resident memory over import. Figures are medians.
-Seconds belong to the machine they were measured on, ratios are what counts. Data lies in the page cache."""
+Seconds belong to the machine they were measured on, ratios are what counts. Data lies in the page cache.
+A reader that takes more memory than the machine can spare is stopped, and told with the time until then."""
 
 
 def _limit(given: Sequence[Cell]) -> str:
@@ -125,6 +126,7 @@ def _scans(given: Sequence[Cell]) -> str:
         "ParquetFile",
         "dataset",
         "share of the fastest",
+        "CPU s, ours / theirs",
         "MB over import, ours / theirs",
     )
     lines = ["## Every row", "", "`scan.batches()` beside pyarrow on the same files, all columns.", ""]
@@ -133,8 +135,8 @@ def _scans(given: Sequence[Cell]) -> str:
         found = [find(given, "scan", case, name) for name in ("lazydelta", "ParquetFile", "dataset")]
         ours, best = found[0], fastest_pyarrow(given, case)
         share = "-" if (ratio := _ratio(best, ours)) is None else f"{ratio:.2f}"
-        memory = f"{_megabytes(ours)} / {_megabytes(best)}"
-        lines.append(table_line([case, *(_seconds(cell) for cell in found), share, memory]))
+        both = [" / ".join(told(cell) for cell in (ours, best)) for told in (_cpu, _megabytes)]
+        lines.append(table_line([case, *(_seconds(cell) for cell in found), share, *both]))
     return "\n".join(lines)
 
 
@@ -169,7 +171,8 @@ def _tables(given: Sequence[Cell], part: str) -> list[str]:
 
 def _row(cell: Cell, ours: Cell | None) -> list[str]:
     if cell.seconds is None:
-        after = "" if cell.failed_s is None else f" (after {cell.failed_s:,.1f} s)"
+        is_told = cell.failed_s is None or (cell.failure or "").startswith("stopped after")
+        after = "" if is_told else f" (after {cell.failed_s:,.1f} s)"
         return [cell.reader, "-", "", "", "", f"{cell.failure}{after}".replace("|", "/")]
     spread = f"{cell.seconds.least:.3f} to {cell.seconds.most:.3f}"
     times = "" if (ratio := _ratio(cell, ours)) is None else f"{ratio:,.2f}"
@@ -188,6 +191,10 @@ def _seconds(cell: Cell | None) -> str:
     if cell is None or cell.seconds is None:
         return "-" if cell is None else f"{cell.failure}"
     return seconds(cell.seconds.median)
+
+
+def _cpu(cell: Cell | None) -> str:
+    return "-" if cell is None or cell.cpu_s is None else f"{cell.cpu_s.median:,.2f}"
 
 
 def _megabytes(cell: Cell | None) -> str:

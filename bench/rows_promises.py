@@ -144,8 +144,10 @@ def _times(
         # A peer that gave up later than the bound would have broken it, had it gone on.
         given_up = None if slow is None or slow.failed_s is None else slow.failed_s / quick.seconds.median
         passed = given_up is not None and at_least is not None and given_up >= at_least
-        told = "" if given_up is None else f"more than {given_up:,.1f} times: "
-        return Check(promise=promise, passed=passed, measured=told + _why(slow))
+        told = _why(slow)
+        if slow is not None and given_up is not None:
+            told = f"more than {given_up:,.1f} times: {slow.reader} gave no row ({slow.failure})"
+        return Check(promise=promise, passed=passed, measured=told)
     ratio = slow.seconds.median / quick.seconds.median
     spread = (
         f"{slow.seconds.least / quick.seconds.most:,.2f} to {slow.seconds.most / quick.seconds.least:,.2f}"
