@@ -91,7 +91,8 @@ def rows_table(spec: RowsSpec, *, folder: Path | None = None) -> RowsTable:
         if not about.exists():
             shutil.rmtree(path, ignore_errors=True)
             about.write_bytes(msgspec.json.encode(_make(spec, path)))
-    return msgspec.json.decode(about.read_bytes(), type=RowsTable)
+    made = msgspec.json.decode(about.read_bytes(), type=RowsTable)
+    return msgspec.structs.replace(made, location=str(path))  # the cache may have moved since
 
 
 def with_deletion_vectors(table: RowsTable) -> RowsTable:

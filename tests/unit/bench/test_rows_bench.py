@@ -61,6 +61,15 @@ def test_a_table_has_the_rows_groups_and_bytes_that_it_tells(table: RowsTable) -
     assert pq.read_metadata(table.data_paths[0]).num_row_groups == 2
 
 
+def test_a_table_is_found_where_its_cache_was_moved_to(tmp_path: Path) -> None:
+    spec = msgspec.structs.replace(TINY, files=1)
+    before = rows_table(spec, folder=tmp_path / "before")
+    (tmp_path / "before").rename(tmp_path / "after")
+    found = rows_table(spec, folder=tmp_path / "after")
+    assert found.rows == before.rows
+    assert all(Path(path).exists() for path in found.data_paths)
+
+
 def test_the_twin_with_deletion_vectors_lacks_the_first_rows_of_each_file(table: RowsTable) -> None:
     deleted = with_deletion_vectors(table)
     found = ld.open(str(deleted.path)).to_arrow()
