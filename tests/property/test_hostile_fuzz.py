@@ -1,0 +1,51 @@
+"""The fuzzer, bounded: every parser for a few seconds, in watched processes. `make fuzz` is the long form."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+from fuzz.planted import Planted
+from fuzz.target import Target
+from fuzz.targets import all_targets
+from fuzz.watch import Plan, run, shares
+
+INPUTS = 4000
+# What takes a hundred times as long as the rest has a few dozen inputs here.
+COUNT_MIN = 12
+
+
+def test_no_parser_lets_anything_but_a_refusal_or_an_answer_out(tmp_path: Path) -> None:
+    counts = {name: max(COUNT_MIN, count) for name, count in shares(INPUTS).items()}
+    half = -(-len(counts) // 2)
+    tallies = run(Plan(folder=tmp_path, seed=20_261_115, processes=2, counts=counts, jobs_at_once=half))
+    told = [path.read_text("utf-8") for path in sorted((tmp_path / "failures").glob("*.txt"))]
+    assert told == []
+    assert {name: tally.inputs for name, tally in tallies.items()} == counts
+    assert all(tally.refused + tally.answered == tally.inputs for tally in tallies.values())
+
+
+def test_what_misbehaves_is_noticed_named_and_gone_behind(tmp_path: Path) -> None:
+    planted: Target = Planted()
+    plan = Plan(folder=tmp_path, seed=9, processes=1, counts={planted.name: 10}, hang_seconds=6)
+    tally = run(plan)[planted.name]
+    told = {
+        (tmp_path / "failures" / f"{path.stem}.bin").read_bytes(): path.read_text("utf-8")
+        for path in (tmp_path / "failures").glob("*.txt")
+    }
+    assert set(told) == {b"raise", b"abort", b"hang", b"grow"}
+    assert "KeyError" in told[b"raise"]
+    assert "ended with -6" in told[b"abort"]
+    assert "hung" in told[b"hang"]
+    assert "grew by" in told[b"grow"]
+    assert tally.inputs == 10
+    assert tally.refused and tally.answered
+    assert all(f"python -m fuzz --replay {tmp_path}" in text for text in told.values())
+
+
+def test_the_same_seed_gives_the_same_inputs(tmp_path: Path) -> None:
+    for name in ("url", "path", "settings", "schema", "deletion-vector"):
+        one, other = all_targets()[name], all_targets()[name]
+        one.prepare(tmp_path)
+        other.prepare(tmp_path)
+        assert [one.make(Random(at)) for at in range(50)] == [other.make(Random(at)) for at in range(50)]
