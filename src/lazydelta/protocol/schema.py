@@ -147,21 +147,26 @@ def arrow_type(delta_type: DeltaType) -> pa.DataType:
         case PrimitiveType(name):
             return _arrow_primitive(name)
         case ArrayType(element, contains_null):
-            return pa.list_(pa.field("element", arrow_type(element), contains_null))
+            return pa.list_(_arrow_field("element", element, contains_null))
         case MapType(key, value, value_contains_null):
-            return pa.map_(arrow_type(key), pa.field("value", arrow_type(value), value_contains_null))
+            return pa.map_(arrow_type(key), _arrow_field("value", value, value_contains_null))
         case StructType(fields):
             return pa.struct([arrow_field(field) for field in fields])
 
 
 def arrow_field(field: Field) -> pa.Field:
     """The Arrow field of a column, by its logical name."""
-    return pa.field(field.name, arrow_type(field.type), field.nullable)
+    return _arrow_field(field.name, field.type, field.nullable)
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
     """The Arrow schema of a table, by logical names."""
     return pa.schema([arrow_field(field) for field in schema.fields])
+
+
+def _arrow_field(name: str, type_: DeltaType, is_nullable: bool) -> pa.Field:
+    found = arrow_type(type_)
+    return pa.field(name, found, is_nullable or pa.types.is_null(found))  # Arrow's null is always null
 
 
 def _arrow_primitive(name: str) -> pa.DataType:
@@ -191,6 +196,8 @@ def _parse_type(raw: Any, where: str, depth: int) -> DeltaType:  # Any: JSON as 
         return ArrayType(element, _flag(raw.get("containsNull", True)))
     if kind == "map":
         key, value = (_parse_type(raw[name], where, depth - 1) for name in ("keyType", "valueType"))
+        if key == PrimitiveType("void"):
+            raise UnsupportedTableError("a map of the schema has keys without a type", where, "give it one")
         return MapType(key, value, _flag(raw.get("valueContainsNull", True)))
     raise UnsupportedTableError(
         f"the schema has a column of the unknown type {kind!r}", where, "use a newer lazydelta"
