@@ -22,11 +22,12 @@ from pathlib import Path
 from typing import Any
 
 from bench.chaos.crew import Crew
+from bench.chaos.events import read_events
 from bench.chaos.replay import Replay
 from bench.chaos.report import Tally, render, save
 from bench.chaos.start import make_start, put_start
 from bench.chaos.stores import STORES, running_stores
-from bench.chaos.world import TableSpec, World, load_world, read_events, save_world
+from bench.chaos.world import TableSpec, World, load_world, save_world
 from lazydelta.errors import LazyDeltaError
 from lazydelta.settings import Settings
 from lazydelta.sidecar.format.config import SidecarConfig

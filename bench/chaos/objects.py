@@ -30,7 +30,8 @@ class Objects:
             self._store, self._prefix = LocalStore(str(self.folder)), ""
         else:
             address = parse_address(spec.url)
-            self._store = connect(address, Settings(storage_options=spec.options))
+            patient = Settings(storage_options=spec.options, request_timeout_seconds=240.0)
+            self._store = connect(address, patient)
             self._prefix = f"{address.path}/"
 
     def get(self, name: str) -> bytes | None:

@@ -11,7 +11,7 @@ import sys
 import threading
 from pathlib import Path
 
-from bench.chaos.world import Events
+from bench.chaos.events import Events
 from tests.support.proxy import Fault, HttpProxy, Request
 
 LATENCY_MS = 2.0

@@ -23,11 +23,12 @@ from typing import Any
 
 import lazydelta as ld
 from bench.chaos.checks import CHECKS, Asked, Check, WrongAnswer, every_row, last_hour, take
+from bench.chaos.events import Events
 from bench.chaos.judge import kind_of
 from bench.chaos.kept_rows import KeptRows
 from bench.chaos.objects import Objects
 from bench.chaos.replay import Replay
-from bench.chaos.world import Events, TableSpec, World, load_world
+from bench.chaos.world import TableSpec, World, load_world
 from lazydelta import limits
 from lazydelta.errors import LazyDeltaError
 

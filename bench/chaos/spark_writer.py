@@ -15,8 +15,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bench.chaos.events import Events
 from bench.chaos.replay import Replay
-from bench.chaos.world import HOUR_COLUMN, Events, TableSpec, World, load_world
+from bench.chaos.world import HOUR_COLUMN, TableSpec, World, load_world
 from lazydelta.spark.session import plan_launch, start
 from tests.support.spark import environment
 

@@ -14,7 +14,8 @@ import time
 import traceback
 from pathlib import Path
 
-from bench.chaos.world import Events, TableSpec, load_world
+from bench.chaos.events import Events
+from bench.chaos.world import TableSpec, load_world
 from lazydelta.errors import CorruptLogError, InvalidRequestError, LazyDeltaError, VersionNotFoundError
 from lazydelta.settings import Settings
 from lazydelta.sidecar.format.config import SidecarConfig

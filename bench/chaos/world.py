@@ -10,14 +10,10 @@ on these stores) and whoever deletes data files hold it alone: they would damage
 from __future__ import annotations
 
 import fcntl
-import json
-import os
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -95,26 +91,3 @@ def save_world(world: World) -> Path:
 def load_world(path: str | Path) -> World:
     """What was saved."""
     return msgspec.json.decode(Path(path).read_bytes(), type=World)
-
-
-class Events:
-    """A process's own account: one JSON line for everything that began or ended."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("a", encoding="utf-8")
-        self._lock = threading.Lock()
-
-    def tell(self, **event: Any) -> None:
-        """Append one line; it is on its way before this returns."""
-        line = json.dumps({"at": time.time(), "pid": os.getpid(), **event})
-        with self._lock:
-            self._file.write(line + "\n")
-            self._file.flush()
-
-
-def read_events(path: Path) -> Iterator[dict[str, Any]]:
-    """The lines that are whole."""
-    with path.open(encoding="utf-8") as lines:
-        for line in lines:
-            if line.endswith("\n"):
-                yield json.loads(line)

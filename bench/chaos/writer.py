@@ -20,10 +20,11 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
+from bench.chaos.events import Events
 from bench.chaos.objects import Objects
 from bench.chaos.replay import Replay, json_lines
 from bench.chaos.start import checkpoint_files, commit_body, new_rows, vector_actions
-from bench.chaos.world import HOUR_COLUMN, Events, TableSpec, World, load_world
+from bench.chaos.world import HOUR_COLUMN, TableSpec, World, load_world
 from tests.support.checkpoint_writer import KINDS, CheckpointPlan
 
 CHECKPOINT_AGE_SECONDS = 15.0  # a checkpoint so old may take the place of the log below it
