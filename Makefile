@@ -31,8 +31,8 @@ java:
 	@$(PYTHON) requirements/check_machine.py java
 
 lint: venv ## Format check, lint, types, import contract.
-	$(BIN)/ruff format --check src tests bench requirements docs
-	$(BIN)/ruff check src tests bench requirements docs
+	$(BIN)/ruff format --check src tests bench fuzz requirements docs
+	$(BIN)/ruff check src tests bench fuzz requirements docs
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

@@ -47,15 +47,6 @@ class BreakingHandler(BucketHandler):
         self.connection.close()
 
 
-class BreakingServer(ThreadingHTTPServer):
-    """Does not shut connections down politely before it closes them."""
-
-    def shutdown_request(self, request: object) -> None:
-        """Close it, and no more."""
-        assert isinstance(request, socket.socket)
-        self.close_request(request)
-
-
 def make_breaking_server(
     folder: Path, *, latency_ms: float, reset_share: float, seed: int
 ) -> ThreadingHTTPServer:
@@ -64,7 +55,8 @@ def make_breaking_server(
     served = {"served": server.RequestHandlerClass.served}  # type: ignore[attr-defined]  # of its subclass
     told = {"reset_share": reset_share, "latency_s": latency_ms / 1000, "seed": seed}
     server.RequestHandlerClass = type("Handler", (BreakingHandler,), served | told)
-    server.__class__ = BreakingServer
+    # Connections are closed without the polite farewell that would let them end in peace.
+    server.shutdown_request = server.close_request  # type: ignore[method-assign]
     return server
 
 

@@ -29,6 +29,7 @@ OPTIONAL_DEPENDENCIES = {
     "polars": ("engines/",),
     "pandas": ("engines/",),
     "pyspark": ("spark/",),
+    "boto3": ("storage/providers.py",),
     "delta": ("spark/",),
     "deltalake": (),
     "matplotlib": (),
