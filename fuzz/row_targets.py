@@ -141,7 +141,9 @@ class _PageTokens:
             return kind + bytes_changed(token.encode(), dice)
         raw = msgspec.msgpack.decode(_unsealed(token)[2:])
         for _ in range(dice.randint(1, 2)):
-            place: list[Any] = raw[-1] if dice.random() < 0.7 and raw[-1] and isinstance(raw[-1], list) else raw
+            place: list[Any] = (
+                raw[-1] if dice.random() < 0.7 and raw[-1] and isinstance(raw[-1], list) else raw
+            )
             at = dice.randrange(len(place))
             odd = dice.choice((*NUMBERS[:-5], *TEXTS[:-8], None, True, 0.5, b"x", [], ["date"], -1))
             place[at] = odd.encode("utf-8", "replace").decode() if isinstance(odd, str) else odd
