@@ -52,6 +52,7 @@ _OPERATORS: dict[type, Operator] = {
 }
 _MIRRORED: dict[Operator, Operator] = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _INTEGER_CHARACTERS_MAX = 1000
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _HEXADECIMAL = re.compile("([0-9A-Fa-f]{2})*")
 _DATE_TYPES = ("DATE", "DATE32")
 _NUMBER_TYPES = ("DOUBLE", "FLOAT", "DECIMAL", "BIGINT", "INT", "SMALLINT", "TINYINT")
@@ -173,9 +174,9 @@ class _Reader:
                 return Literal(bytes.fromhex(str(node.this)))
             case exp.Literal() if node.is_string:
                 return Literal(str(node.this))
-            case exp.Literal():
+            case exp.Literal() if _NUMBER.fullmatch(str(node.this)):
                 return Literal(_number(str(node.this)))
-            case exp.Neg() if isinstance(node.this, exp.Literal) and not node.this.is_string:
+            case exp.Neg() if _is_number(node.this):
                 return Literal(_number("-" + str(node.this.this)))
             case exp.Cast() if type(node) is exp.Cast:
                 return self.cast(node)
@@ -209,7 +210,7 @@ class _Reader:
         words = {"nan": "nan", "inf": "inf", "infinity": "inf", "-inf": "-inf", "-infinity": "-inf"}
         if type_name in ("DOUBLE", "FLOAT") and text.lower() in words:
             return Literal(float(words[text.lower()]))
-        if not re.fullmatch(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", text):
+        if not _NUMBER.fullmatch(text):
             raise self.refusal(node)
         return Literal(_number(text))
 
@@ -246,6 +247,11 @@ def _spot(error: Any) -> str:
     errors: list[dict[str, Any]] = getattr(error.__cause__ or error, "errors", [])
     near = errors[0].get("highlight") if errors else None
     return f" at {near!r}" if near else ""
+
+
+def _is_number(node: SqlNode) -> bool:
+    is_plain = isinstance(node, exp.Literal) and not node.is_string
+    return is_plain and _NUMBER.fullmatch(str(node.this)) is not None
 
 
 def _number(text: str) -> int | Decimal:
