@@ -154,6 +154,7 @@ class LocalStorage:
         """The whole file in chunks."""
         where = uri_of(self._root, name)
         ticket = self._begin("get", name)
+        began = time.perf_counter()
         try:
             descriptor = os.open(self._path(name), os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
@@ -162,8 +163,11 @@ class LocalStorage:
             self._counters.finish(ticket)
         try:
             self._check_version(name, descriptor)
-            while chunk := self._next_chunk(descriptor, chunk_bytes, where):
+            chunk = self._next_chunk(descriptor, chunk_bytes, where)
+            self._read_seconds.append(time.perf_counter() - began)
+            while chunk:
                 yield chunk
+                chunk = self._next_chunk(descriptor, chunk_bytes, where)
             self._check_version(name, descriptor)
         finally:
             os.close(descriptor)
