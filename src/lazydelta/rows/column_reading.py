@@ -25,6 +25,7 @@ class Reading(msgspec.Struct, frozen=True, eq=False):
     leaves: tuple[int, ...]  # of the file, ascending
     cast: Cast | None = None  # of a leaf
     stored: pa.DataType | None = None  # of a leaf: its type in the file
+    is_legacy: bool = False  # of a leaf: perhaps in the hybrid calendar, which its cast ends
     # Of a struct: a reading for each field of `wanted`, and where it is among the children that are read.
     # Of an array: the element's; of a map: the key's and the value's.
     children: tuple[Reading | None, ...] = ()

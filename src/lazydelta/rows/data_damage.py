@@ -7,13 +7,17 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
-from lazydelta.errors import CorruptDataError
+from lazydelta.errors import CorruptDataError, UnsupportedTableError
+from lazydelta.rows.legacy_calendar import OldTimeError
 from lazydelta.storage import ObjectNotFoundError, ObjectTooShortError
 
 
 @contextmanager
 def damage_named(where: str, *, version: int) -> Iterator[None]:
-    """Turn errors of pyarrow and absent or cut objects into a `CorruptDataError`; others pass."""
+    """Turn errors of pyarrow and absent or cut objects into a `CorruptDataError`; others pass.
+
+    Times in a calendar that cannot be undone are an `UnsupportedTableError`.
+    """
     try:
         yield
     except ObjectNotFoundError as gone:
@@ -24,6 +28,13 @@ def damage_named(where: str, *, version: int) -> Iterator[None]:
         ) from gone
     except ObjectTooShortError as cut:
         raise damaged(cut.what, where, version=version) from cut
+    except OldTimeError as old:
+        raise UnsupportedTableError(
+            f"the column {old} has times before 1900 that Spark wrote in its legacy calendar, by a time zone "
+            "that the file does not name or that is not UTC",
+            where,
+            "rewrite the file with Spark in the rebase mode CORRECTED, or leave the column out",
+        ) from old
     except (pa.ArrowException, OSError, UnicodeDecodeError) as damage:
         raise damaged(damage, where, version=version) from damage
 

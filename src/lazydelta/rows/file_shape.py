@@ -27,7 +27,8 @@ from lazydelta.protocol.schema import (
     arrow_type,
 )
 from lazydelta.rows.column_reading import MISSING, Reading
-from lazydelta.rows.leaf_casts import leaf_cast
+from lazydelta.rows.leaf_casts import Cast, leaf_cast
+from lazydelta.rows.legacy_calendar import legacy_calendar
 
 FIELD_ID = b"PARQUET:field_id"
 _VARIANT_PARTS = (
@@ -53,6 +54,7 @@ class FileShape:
         self._where = where
         self._mode = mapping_mode
         self._columns = _stored_fields(schema, 0)
+        self._calendar = legacy_calendar(schema.metadata)
         self._has_ids = mapping_mode == "id" and any(_has_ids(field) for field in schema)
 
     def reading(self, fields: Sequence[Field]) -> Reading:
@@ -106,8 +108,15 @@ class FileShape:
             case PrimitiveType(name) if name != "variant" and not kinds.is_nested(stored.type):
                 cast = leaf_cast(stored.type, arrow_type(wanted))
                 if cast is not None:
-                    return Reading(arrow_type(wanted), (stored.first_leaf,), cast=cast, stored=stored.type)
+                    return self._leaf(stored, arrow_type(wanted), cast, path)
         raise self._contradiction(stored.type, wanted, path)
+
+    def _leaf(self, stored: StoredField, wanted: pa.DataType, cast: Cast, path: tuple[str, ...]) -> Reading:
+        calendar, leaves = self._calendar, (stored.first_leaf,)
+        if calendar is None or not calendar.holds(stored.type, wanted):
+            return Reading(wanted, leaves, cast=cast, stored=stored.type)
+        rebasing = calendar.cast(stored.type, cast, _spelled(path))
+        return Reading(wanted, leaves, cast=rebasing, stored=stored.type, is_legacy=True)
 
     def _struct(
         self, fields: Sequence[Field], stored: StoredField, wanted: pa.DataType, path: tuple[str, ...]

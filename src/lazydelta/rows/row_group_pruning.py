@@ -22,6 +22,7 @@ from lazydelta.protocol.statistics import ColumnBounds, FileStatistics
 from lazydelta.rows.column_reading import Reading
 from lazydelta.rows.data_file import DataFile
 from lazydelta.rows.leaf_casts import leaf_cast
+from lazydelta.rows.legacy_calendar import known_bounds
 
 _EXACT = Context(prec=80)
 _IMPOSSIBLE = (pa.ArrowException, ArithmeticError, ValueError, TypeError)
@@ -84,7 +85,9 @@ def _typed(raw: Sequence[object], reading: Reading, column: pq.ColumnSchema) -> 
     cast = leaf_cast(stored, reading.wanted)
     try:
         values = _stored_values(raw, stored, column)
-        return None if values is None or cast is None else cast(values)
+        if values is None or cast is None:
+            return None
+        return known_bounds(cast(values)) if reading.is_legacy else cast(values)
     except _IMPOSSIBLE:
         return None
 
