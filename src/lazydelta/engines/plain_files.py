@@ -2,8 +2,9 @@
 
 Contract: a file is plain where its rows are the table's rows as they lie in it: on a local disk below the
 table's root, without a deletion vector, with a name that DuckDB does not take for a pattern, partition values
-that can be read, and every column that the query needs in exactly the type that the table has. What is not
-certain is not plain. The list of files is bounded; nothing but footers is read.
+that can be read, and every column that the query needs in exactly the type that the table has, and not in
+Spark's legacy calendar, of which DuckDB knows nothing. What is not certain is not plain. The list of files is
+bounded; nothing but footers is read.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from lazydelta.engines.watch import Asked
 from lazydelta.predicate import Expression
 from lazydelta.predicate.expression import any_of
 from lazydelta.rows.data_file import DATA_FILE_COLUMNS
+from lazydelta.rows.legacy_calendar import DATE_TIME, INT96, VERSION, legacy_calendar
 from lazydelta.rows.source import RowSource
 from lazydelta.scan import FileScan
 from lazydelta.storage.address import parse_address
@@ -110,7 +112,9 @@ def plain_files(
         partitions=partitions.values,
     )
     if found.plain_bytes < limits.HANDOVER_BYTES_MIN or not forms:
-        raise NotPlainError("its files lack columns that the query needs, or have them in other types")
+        raise NotPlainError(
+            "its files lack columns that the query needs, or have them in other types or in another calendar"
+        )
     return found
 
 
@@ -203,9 +207,11 @@ def _forms(
     by_form: dict[str, list[int]] = {}
     for start in range(0, len(candidates), _FOOTERS_AT_ONCE):
         part = candidates[start : start + _FOOTERS_AT_ONCE]
-        told = _schemas(session, paths.take(pa.array(part)).to_pylist())
-        for place in part.tolist():
-            by_form.setdefault(told[paths[place].as_py()], []).append(place)
+        named = paths.take(pa.array(part)).to_pylist()
+        told, legacy = _schemas(session, named), _legacy(session, named, stored)
+        for place, path in zip(part.tolist(), named, strict=True):
+            if path not in legacy:
+                by_form.setdefault(told[path], []).append(place)
     for places in sorted(by_form.values(), key=len, reverse=True)[:_FORMS_MAX]:
         types = types_of(session, f"read_parquet({path_list([paths[places[0]].as_py()])})")
         if all(
@@ -223,3 +229,22 @@ def _schemas(session: Duck, paths: Sequence[str]) -> dict[str, str]:
         f"from ({rows}) group by file_name"
     ).fetchall()
     return dict(found)
+
+
+def _legacy(session: Duck, paths: Sequence[str], stored: Mapping[str, str]) -> frozenset[str]:
+    """The files whose dates or times, of the columns that are needed, may be in Spark's legacy calendar."""
+    has_times = any("TIME ZONE" in kind for kind in stored.values())
+    if not has_times and not any("DATE" in kind for kind in stored.values()):
+        return frozenset()
+    keys = ", ".join(f"{text_literal(key.decode())}::blob" for key in (VERSION, DATE_TIME, INT96))
+    footers: dict[str, dict[bytes, bytes]] = {}
+    for name, key, value in session.execute(
+        f"select file_name, key, value from parquet_kv_metadata({path_list(paths)}) where key in ({keys})"
+    ).fetchall():
+        footers.setdefault(name, {})[key] = value
+    calendars = {name: legacy_calendar(footer) for name, footer in footers.items()}
+    return frozenset(
+        name
+        for name, calendar in calendars.items()
+        if calendar is not None and (calendar.has_dates or (has_times and calendar.has_int96))
+    )

@@ -154,6 +154,24 @@ def test_old_timestamps_are_read_as_utc(tmp_path: Path) -> None:
     assert found.read_all()["ts"].to_pylist() == moments
 
 
+def test_files_in_sparks_legacy_calendar_are_read_by_us_and_the_others_handed_over(tmp_path: Path) -> None:
+    table = TableBuilder(tmp_path / "table", schema={"x": "long", "d": "date"}, partition_columns=())
+    days = pa.array([-141_428], pa.int32()).view(pa.date32())  # 1582-10-04 of the hybrid calendar
+    actions = []
+    for x, version in enumerate(("2.4.8", "3.5.1")):
+        rows = pa.table({"x": [x], "d": days})
+        marked = rows.replace_schema_metadata({"org.apache.spark.version": version})
+        actions.append(_file(table, f"{x}.parquet", marked))
+    table.commit(actions)
+    found = ld.open(table.path).sql("select x, d from t where d < date '1600-01-01' order by x")
+    assert found.fetchall() == [(0, dt.date(1582, 10, 4)), (1, dt.date(1582, 10, 14))]
+    (used,) = found.explain().tables
+    assert (used.is_handed_over, used.files_by_duckdb, used.files_by_us) == (True, 1, 1)
+    found = ld.open(table.path).sql("select sum(x) from t")  # in which no date matters
+    assert found.fetchall() == [(1,)]
+    assert found.explain().tables[0].files_by_duckdb == 2
+
+
 def test_files_that_lack_a_column_are_read_by_us_and_the_others_handed_over(tmp_path: Path) -> None:
     url = str(tmp_path / "grown")
     write_deltalake(url, pa.table({"x": [1]}))
