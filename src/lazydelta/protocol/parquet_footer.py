@@ -12,8 +12,7 @@ Spec: parquet.thrift; thrift-compact-protocol.md.
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any  # what a footer holds
 
@@ -27,8 +26,7 @@ _BYTE_ARRAY, _FIXED = 6, 7
 _WIDTHS = {0: 1, 1: 4, 2: 8, 4: 4, 5: 8}  # by physical type; INT96 (3) has no order, so no bounds are read
 _REPEATED, _REQUIRED = 2, 0
 _STATISTICS_BINARIES = (1, 2, 5, 6)
-_USES_MIN = 50  # chunks of one kind, before a pattern is made for them
-_KINDS_MAX = 1000  # of leaves whose chunks are counted
+_ITEMS = {2: _I32, 3: _BINARY, 8: _STRUCT, 13: _STRUCT}  # of the lists of a chunk
 _NESTING_MAX = 32  # of Thrift's structs; footers have eight levels
 
 
@@ -52,17 +50,11 @@ class _Expected(msgspec.Struct, frozen=True):
     """A leaf, and its path as most writers write it."""
 
     leaf: Leaf
-    path: bytes  # empty where it is too long for that
-
-
-class _Patterns(msgspec.Struct, frozen=True):
-    """How most writers write the chunks of a leaf: before its path, and behind it."""
-
-    head: re.Pattern[bytes]
-    tail: re.Pattern[bytes]
+    path: bytes  # with the head of its field; empty where it is too long for that
 
 
 _Leaves = tuple[_Expected, ...]
+Fields = dict[int, tuple[int, Any]]  # of a struct: id → kind and value
 
 
 def check_footer(footer: bytes) -> None:
@@ -89,7 +81,16 @@ def _check(footer: bytes) -> None:
             position = _check_row_groups(footer, position, leaves)
             leaves = None
         else:
+            _check_list(footer, position, kind, _STRUCT)
             position = _skip(footer, position, kind, 0)
+
+
+def _check_list(footer: bytes, position: int, kind: int, item: int) -> None:
+    """Thrift's own readers take the items of a list for what they expect, whatever the list says they are."""
+    if kind in (_LIST, _SET):
+        count, told, _ = _list_head(footer, position)
+        if count and told != item:
+            raise FooterDamageError("its footer has a list of other items than expected")
 
 
 # --- the schema ------------------------------------------------------------------
@@ -115,7 +116,9 @@ def _leaves(footer: bytes, position: int) -> tuple[_Leaves, int]:
 
 
 def _leaves_of(schema: bytes) -> _Leaves:
-    nodes, _ = _value(schema, 0, _LIST, 0)
+    (item, nodes), _ = _value(schema, 0, _LIST, 0)
+    if item != _STRUCT:
+        raise FooterDamageError("its schema is no list of structs")
     walk = iter(nodes)
     root = next(walk)
     found = [
@@ -169,29 +172,29 @@ def _check_row_groups(footer: bytes, position: int, leaves: _Leaves) -> int:
     count, item, position = _list_head(footer, position)
     if item != _STRUCT and count:
         raise FooterDamageError("its row groups are no structs")
-    patterns = [_patterns(expected.leaf, count) for expected in leaves]
     for _ in range(count):
         field, has_chunks = 0, False
         while head := footer[position]:
             field, position = _field_id(footer, position, field)
             if field != 1:
+                _check_list(footer, position, head & 0x0F, _STRUCT)
                 position = _skip(footer, position, head & 0x0F, 0)
                 continue
             if head & 0x0F != _LIST or has_chunks:
                 raise FooterDamageError("a row group has no list of column chunks, or two")
-            position, has_chunks = _check_chunks(footer, position, leaves, patterns), True
+            position, has_chunks = _check_chunks(footer, position, leaves), True
         if not has_chunks:
             raise FooterDamageError("a row group has no column chunks")
         position += 1
     return position
 
 
-def _check_chunks(footer: bytes, position: int, leaves: _Leaves, patterns: list[_Patterns | None]) -> int:
+def _check_chunks(footer: bytes, position: int, leaves: _Leaves) -> int:
     count, item, position = _list_head(footer, position)
     if count != len(leaves) or (count and item != _STRUCT):
         raise FooterDamageError(f"a row group has {count} column chunks and the schema {len(leaves)} leaves")
-    for expected, pattern in zip(leaves, patterns, strict=True):
-        end = None if pattern is None else _matched(footer, position, expected.path, pattern)
+    for expected in leaves:
+        end = _matched(footer, position, expected)
         if end is None:
             chunk, end = _value(footer, position, _STRUCT, 0)
             _check_chunk(chunk, expected.leaf)
@@ -199,129 +202,158 @@ def _check_chunks(footer: bytes, position: int, leaves: _Leaves, patterns: list[
     return position
 
 
-def _matched(footer: bytes, position: int, path: bytes, pattern: _Patterns) -> int | None:
-    """Where a chunk ends that is as expected."""
-    head = pattern.head.match(footer, position)
-    if head is None or not path or not footer.startswith(path, head.end()):
+def _matched(footer: bytes, position: int, expected: _Expected) -> int | None:
+    """Where a chunk ends that is as expected, and as most writers write it."""
+    path, leaf = expected.path, expected.leaf
+    head = _HEAD.match(footer, position)
+    if head is None or not path or footer[head.start(1)] != leaf.type << 1:
         return None
-    tail = pattern.tail.match(footer, head.end() + len(path))
-    return None if tail is None else tail.end()
+    at = head.end()
+    if not footer.startswith(path, at):
+        return None
+    behind = _behind_statistics(footer, at + len(path), leaf)
+    rest = None if behind is None else _REST.match(footer, behind)
+    if rest is None:
+        return None
+    if rest.lastindex is not None:
+        texts, *levels = rest.groups()
+        if (texts is not None and leaf.type != _BYTE_ARRAY) or not _are_levels(levels, leaf):
+            return None
+    return rest.end()
+
+
+def _are_levels(told: list[bytes | None], leaf: Leaf) -> bool:
+    """Whether the histograms have as many values as there are levels, or none."""
+    by_text, text, text_alone, by_plain, plain, plain_alone = told
+    repetition = by_text or by_plain
+    definition = text or text_alone or plain or plain_alone
+    return (repetition is None or repetition[0] >> 4 in (0, leaf.levels[0])) and (
+        definition is None or definition[0] >> 4 in (0, leaf.levels[1])
+    )
 
 
 def _check_chunk(chunk: Any, leaf: Leaf) -> None:
     """A chunk that is written in some other way than most."""
-    if 8 in chunk or 9 in chunk:
+    if _of_kind(chunk, 8, _STRUCT) is not None or _of_kind(chunk, 9, _BINARY) is not None:
         raise FooterDamageError("a column is encrypted")
     kind, about = chunk.get(3, (0, None))
     if kind != _STRUCT:
         raise FooterDamageError("a column chunk has no metadata")
     if about.get(1) != (_I32, leaf.type):
         raise FooterDamageError(f"a column chunk is of the type {about.get(1)} and its column of {leaf.type}")
-    for field in (5, 6, 7, 9, 10, 11):
-        if field in about and about[field][0] != _I64:
+    for field in (5, 6, 7, 9):
+        if _of_kind(about, field, _I64) is None:
             raise FooterDamageError("a column chunk has a size or a place that is no number")
-    _check_statistics(about.get(12, (_STRUCT, {})), leaf)
-    _check_histograms(about.get(16, (_STRUCT, {})), leaf)
+    for field, item in _ITEMS.items():
+        kind, items = about.get(field, (0, None))
+        if kind == _LIST and items[1] and items[0] != item:
+            raise FooterDamageError("a column chunk has a list of other items than expected")
+    # Thrift passes over a field of another kind than it expects.
+    _check_statistics(_of_kind(about, 12, _STRUCT) or {}, leaf)
+    _check_histograms(_of_kind(about, 16, _STRUCT) or {}, leaf)
+    item, shapes = _of_kind(_of_kind(about, 17, _STRUCT) or {}, 2, _LIST) or (_I32, [])
+    if shapes and item != _I32:
+        raise FooterDamageError("a column chunk has a list of other items than expected")
 
 
-def _check_statistics(told: tuple[int, Any], leaf: Leaf) -> None:
-    if told[0] != _STRUCT:
-        raise FooterDamageError("the statistics of a column chunk are no struct")
+def _check_statistics(told: Fields, leaf: Leaf) -> None:
     for field in _STATISTICS_BINARIES:
-        kind, bound = told[1].get(field, (_BINARY, None))
-        if kind != _BINARY or (bound is not None and leaf.width is not None and len(bound) != leaf.width):
+        bound = _of_kind(told, field, _BINARY)
+        if bound is not None and leaf.width is not None and len(bound) != leaf.width:
             raise FooterDamageError("a column chunk has a bound that is not of its type")
 
 
-def _check_histograms(told: tuple[int, Any], leaf: Leaf) -> None:
-    if told[0] != _STRUCT or (1 in told[1] and leaf.type != _BYTE_ARRAY):
+def _check_histograms(told: Fields, leaf: Leaf) -> None:
+    if _of_kind(told, 1, _I64) is not None and leaf.type != _BYTE_ARRAY:
         raise FooterDamageError("the size statistics of a column chunk are not of its type")
     for field, levels in zip((2, 3), leaf.levels, strict=True):
-        kind, counts = told[1].get(field, (_LIST, []))
-        if kind != _LIST or len(counts) not in (0, levels):
+        item, counts = _of_kind(told, field, _LIST) or (_I64, [])
+        if counts and (item != _I64 or len(counts) != levels):
             raise FooterDamageError("a column chunk has a level histogram of other levels than its column")
 
 
+def _of_kind(fields: Fields, field: int, kind: int) -> Any:  # Any: what the footer holds
+    """The value of a field; None where it is missing, or of another kind."""
+    told, value = fields.get(field, (0, None))
+    return value if told == kind else None
+
+
 # --- the common way to write a chunk -----------------------------------------------
+# Few patterns, and small ones: each process makes them anew, and may have only one footer to look at.
 
 _NUMBER = rb"[\x80-\xff]{0,9}+[\x00-\x7f]"
-_NEVER = re.compile(b"(?!)")
-_TEXT = b"(?>" + b"|".join(re.escape(bytes([n])) + b".{%d}" % n for n in range(128)) + b")"
+_LISTED_MAX = 4  # encodings of a chunk, and of its pages
 
 
 def _byte_class(*bytes_: int) -> bytes:
     return b"[" + b"".join(b"\\x%02x" % byte for byte in bytes_) + b"]"
 
 
-def _heads(kind: int) -> bytes:
-    """The head of a field of this kind, whichever it is."""
-    return _byte_class(*(delta << 4 | kind for delta in range(1, 16)))
+def _heads(*kinds: int) -> bytes:
+    """The head of a field of these kinds, not far from the field before it."""
+    return _byte_class(*(delta << 4 | kind for delta in range(1, 6) for kind in kinds))
 
 
-def _list_of(kind: int, item: bytes, counts: range | tuple[int, ...] = range(15)) -> bytes:
+def _list_of(kind: int, item: bytes, counts: Iterable[int] = range(1, _LISTED_MAX + 1)) -> bytes:
     return b"(?>" + b"|".join(b"\\x%02x(?:%s){%d}" % (n << 4 | kind, item, n) for n in counts) + b")"
+
+
+_HEAD = re.compile(b"\\x26%s\\x1c\\x15(.)\\x19%s" % (_NUMBER, _list_of(_I32, _NUMBER)), re.DOTALL)
+_SIZES = b"\\x15%s\\x16%s\\x16%s\\x16%s\\x26%s(?:[\\x16\\x26]%s)?+" % ((_NUMBER,) * 6)
+_STATISTICS_HEAD = _byte_class(0x1C, 0x2C, 0x3C)
+_TO_STATISTICS = re.compile(b"%s(%s)?+" % (_SIZES, _STATISTICS_HEAD))
+_PAGE = b"\\x15%s\\x15%s\\x15%s\\x00" % ((_NUMBER,) * 3)
+_PAGES = b"(?:%s%s)?+" % (_byte_class(0x19, 0x29, 0x49), _list_of(_STRUCT, _PAGE))
+_NUMBERS = b"(?:%s%s)*+" % (_byte_class(0x15, 0x16, 0x25, 0x26, 0x35, 0x36), _NUMBER)
+_LEVELS = b"(%s)" % _list_of(_I64, _NUMBER, range(_LISTED_MAX + 1))
+# How many bytes its texts have (of a text only), then values by repetition and by definition level.
+_TEXT_SIZE = b"\\x16(%s)(?:\\x19%s(?:\\x19%s)?+|\\x29%s)?+" % (_NUMBER, _LEVELS, _LEVELS, _LEVELS)
+_PLAIN_SIZE = b"\\x29%s(?:\\x19%s)?+|\\x39%s" % (_LEVELS, _LEVELS, _LEVELS)
+_SIZE = b"(?:%s(?>%s|%s)?+\\x00)?+" % (_heads(_STRUCT), _TEXT_SIZE, _PLAIN_SIZE)
+_REST = re.compile(_PAGES + _NUMBERS + _SIZE + b"\\x00" + _NUMBERS + b"\\x00", re.DOTALL)
 
 
 def _expected(leaf: Leaf, path: tuple[bytes, ...]) -> _Expected:
     is_short = len(path) < 15 and all(len(name) < 128 for name in path)
     names = b"".join(bytes([len(name)]) + name for name in path) if is_short else b""
-    return _Expected(leaf, bytes([len(path) << 4 | _BINARY]) + names if is_short else b"")
-
-
-_uses: Counter[Leaf] = Counter()  # a pattern takes as long to make as a hundred chunks to take apart
-
-
-def _patterns(leaf: Leaf, chunk_count: int) -> _Patterns | None:
-    """None as long as they are not worth making."""
-    if _uses[leaf] < _USES_MIN:
-        if len(_uses) > _KINDS_MAX:
-            _uses.clear()
-        _uses[leaf] += chunk_count
-        if _uses[leaf] < _USES_MIN:
-            return None
-    return _Patterns(_head_pattern(leaf.type), _tail_pattern(leaf))
+    return _Expected(leaf, bytes([0x19, len(path) << 4 | _BINARY]) + names if is_short else b"")
 
 
 @lru_cache(maxsize=64)
-def _head_pattern(type_: int) -> re.Pattern[bytes]:
-    if not 0 <= type_ < 64:
-        return _NEVER
-    encodings = b"\\x19" + _list_of(_I32, _NUMBER)
-    return re.compile(b"\\x26%s\\x1c\\x15\\x%02x%s\\x19" % (_NUMBER, type_ << 1, encodings))
+def _statistics_pattern(width: int) -> re.Pattern[bytes]:
+    """Sizes and statistics of a chunk whose bounds have that many bytes."""
+    bound = b"\\x%02x.{%d}" % (width, width)
+    one = b"(?:%s%s|%s%s|%s)" % (_heads(_BINARY), bound, _heads(_I64), _NUMBER, _heads(_TRUE, _FALSE))
+    return re.compile(b"%s(?:%s%s*+\\x00)?+" % (_SIZES, _STATISTICS_HEAD, one), re.DOTALL)
 
 
-@lru_cache(maxsize=256)
-def _tail_pattern(leaf: Leaf) -> re.Pattern[bytes]:
-    """The rest of a chunk. Whatever else is in it, binaries come as its bounds and nowhere else."""
-    width = leaf.width
-    bound = _TEXT if width is None else b"\\x%02x.{%d}" % (width, width) if 0 < width < 128 else b"(?!)"
-    flag = _byte_class(*(delta << 4 | kind for delta in range(1, 16) for kind in (_TRUE, _FALSE)))
-    statistic = b"(?:%s%s|%s%s|%s)" % (_heads(_BINARY), bound, _heads(_I64), _NUMBER, flag)
-    statistics = _byte_class(0x1C, 0x2C, 0x3C) + statistic + b"*+\\x00"
-    pages = _byte_class(0x19, 0x29, 0x49) + _list_of(
-        _STRUCT, b"\\x15%s\\x15%s\\x15%s\\x00" % (_NUMBER, _NUMBER, _NUMBER)
-    )
-    numbers = b"(?:%s%s)*+" % (_byte_class(0x15, 0x16, 0x25, 0x26, 0x35, 0x36), _NUMBER)
-    meta = b"".join(
-        (
-            b"\\x15%s\\x16%s\\x16%s\\x16%s\\x26%s" % ((_NUMBER,) * 5),
-            b"(?:[\\x16\\x26]%s)?+" % _NUMBER,
-            b"(?:%s)?+(?:%s)?+%s(?:%s)?+\\x00" % (statistics, pages, numbers, _size_pattern(leaf)),
-        )
-    )
-    return re.compile(b"%s%s\\x00" % (meta, numbers), re.DOTALL)
+def _behind_statistics(footer: bytes, position: int, leaf: Leaf) -> int | None:
+    """Where a chunk's sizes and statistics end. Whatever else is in them, binaries come as bounds only."""
+    if leaf.width is None:
+        return _behind_texts(footer, position)
+    known = _statistics_pattern(leaf.width).match(footer, position) if 0 < leaf.width < 128 else None
+    return None if known is None else known.end()
 
 
-def _size_pattern(leaf: Leaf) -> bytes:
-    repetition, definition = (
-        _list_of(_I64, _NUMBER, (0, levels) if levels < 15 else (0,)) for levels in leaf.levels
-    )
-    head = _byte_class(*(delta << 4 | _STRUCT for delta in range(1, 8)))
-    if leaf.type == _BYTE_ARRAY:
-        rest = b"\\x16%s(?:\\x19%s(?:\\x19%s)?+|\\x29%s)?+" % (_NUMBER, repetition, definition, definition)
-        plain = b"\\x29%s(?:\\x19%s)?+|\\x39%s" % (repetition, definition, definition)
-        return head + b"(?>%s|%s)?+\\x00" % (rest, plain)
-    return head + b"(?>\\x29%s(?:\\x19%s)?+|\\x39%s)?+\\x00" % (repetition, definition, definition)
+def _behind_texts(footer: bytes, position: int) -> int | None:
+    """The same with bounds of any length below 128."""
+    sizes = _TO_STATISTICS.match(footer, position)
+    if sizes is None or sizes[1] is None:
+        return None if sizes is None else sizes.end()
+    position = sizes.end()
+    while head := footer[position]:
+        kind, position = head & 0x0F, position + 1
+        if kind == _BINARY and footer[position] < 128:
+            position += 1 + footer[position]
+        elif kind == _I64:
+            while footer[position] > 127:
+                position += 1
+            position += 1
+        elif kind not in (_TRUE, _FALSE):
+            return None
+        if not head >> 4:
+            return None
+    return position + 1
 
 
 # --- Thrift's compact protocol -----------------------------------------------------
@@ -390,7 +422,7 @@ def _skip_struct(data: bytes, position: int, depth: int) -> int:
 
 
 def _value(data: bytes, position: int, kind: int, depth: int) -> tuple[Any, int]:
-    """A value, and where it ends: of a struct {id: (kind, value)}. Any: what the footer holds."""
+    """A value, and where it ends: {id: (kind, value)} of a struct, (kind, items) of a list. Any: either."""
     if kind in (_I16, _I32, _I64):
         raw, position = _varint(data, position)
         if kind != _I64 and raw >> 32:
@@ -408,7 +440,7 @@ def _value(data: bytes, position: int, kind: int, depth: int) -> tuple[Any, int]
         for _ in range(count):
             one, position = _value(data, position, item, depth + 1)
             items.append(one)
-        return items, position
+        return (item, items), position
     return None, _skip(data, position, kind, depth)
 
 
