@@ -15,7 +15,7 @@ from lazydelta.rows.data_file import DataFile
 from lazydelta.rows.loader import RowLoader
 from lazydelta.rows.selection import Selection
 from lazydelta.settings import Settings
-from lazydelta.storage import open_storage
+from lazydelta.storage import Deadline, open_storage
 
 WHERE = "the test's table"
 
@@ -80,7 +80,8 @@ class DataFolder:
             options["predicate"] = bind(
                 parse_where(where), self.schema, list(chosen["partition_columns"]), where=WHERE
             )
-        return RowLoader(self.storage, selection, version=7, **options)
+        # Of its own scope, as a scan's: what another loader read of a file may have been written over since.
+        return RowLoader(self.storage.scoped(Deadline()), selection, version=7, **options)
 
     def read(
         self, file: DataFile | None = None, columns: list[str] | None = None, **options: Any

@@ -14,6 +14,7 @@ import pytest
 
 from lazydelta import limits
 from lazydelta.errors import CorruptDataError, CorruptLogError, LazyDeltaError
+from lazydelta.storage import ObjectReplacedError
 from tests.support.data_files import DataFolder, array, field
 
 WIDE = [field(f"c{n}", "long") for n in range(20)]
@@ -227,15 +228,16 @@ def test_what_is_not_parquet_is_named_with_the_version(tmp_path: Path, body: byt
     assert told.value.where == f"{folder.storage.root}/f.parquet"
 
 
-def test_a_file_that_was_cut_or_went_missing_after_its_footer_was_read_is_named(tmp_path: Path) -> None:
+def test_a_file_that_was_replaced_or_went_missing_after_its_footer_was_read_is_named(tmp_path: Path) -> None:
     folder = DataFolder(tmp_path, *WIDE)
     file = folder.write(numbers(40_000), use_dictionary=False)
     loader = folder.loader()
     (segment,) = loader.segments(file)
     place = tmp_path / "f.parquet"
     place.write_bytes(place.read_bytes()[:1000])
-    with pytest.raises(CorruptDataError, match="shorter"):
+    with pytest.raises(ObjectReplacedError, match="was replaced") as told:
         list(loader.load(segment))
+    assert told.value.where == f"{folder.storage.root}/f.parquet"
     place.unlink()
     with pytest.raises(CorruptDataError, match="is not there"):
         list(loader.load(segment))
