@@ -19,7 +19,8 @@ from lazydelta.log.state_since import KnownState
 from lazydelta.scan.table_memory import TableMemory
 from lazydelta.sidecar.find.discover import SidecarAwareProvider
 from lazydelta.sidecar.read.reading import Discovery, SidecarReading
-from lazydelta.storage import Storage
+from lazydelta.storage import Deadline, Storage
+from lazydelta.storage.deadline import NEVER
 
 _BY_MANIFEST = "by the manifest"
 
@@ -45,21 +46,21 @@ class RememberingProvider(SidecarAwareProvider):
             self._segment = segment
             self._by_manifest = self._footers = self._found = None
 
-    def by_manifest(self) -> Discovery:
+    def by_manifest(self, deadline: Deadline = NEVER) -> Discovery:
         """What is known of the manifest, else what it tells."""
         if self._known_manifest is None:
-            self._known_manifest = super().by_manifest()
+            self._known_manifest = super().by_manifest(deadline)
             self._remember(_BY_MANIFEST, self._known_manifest)
         return self._known_manifest
 
-    def discover(self, storage: Storage | None = None) -> Discovery:
+    def discover(self, storage: Storage | None = None, deadline: Deadline = NEVER) -> Discovery:
         """The same of every place where a sidecar may be."""
         if self._known is not None:
             return self._known
         place = f"anywhere, of the table {self._table_id}"
         known = None if self._segment is None else self._remembered(self._segment, place)
         if known is None:
-            known = super().discover(storage)
+            known = super().discover(storage, deadline)
             self._remember(place, known)
         if known.is_lasting:
             self._known = known

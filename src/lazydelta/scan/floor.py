@@ -125,11 +125,11 @@ def choose_floor(replay: Replay) -> FloorChoice:
         return FloorChoice(source=None, reason="the sidecar is switched off")
     if replay.sidecar_rows is None:
         return FloorChoice(source=None, reason="a sidecar has no statistics as JSON")
-    known = replay.sidecar.by_manifest()
+    known = replay.sidecar.by_manifest(replay.deadline)
     if known.source is None and _is_any_file_good(replay):
         # The first rows of a checkpoint cost less than the search for a better source.
         return FloorChoice(source=None, reason=known.reason, fallbacks=known.fallbacks)
-    found = replay.sidecar.discover(replay.storage)
+    found = replay.sidecar.discover(replay.storage, replay.deadline)
     if found.source is not None:
         return _if_it_tells_all(replay, found)
     if found.older is not None:

@@ -17,7 +17,8 @@ from lazydelta.scan.table_memory import TableMemory
 from lazydelta.scan.tripwire import FeatureTripwire
 from lazydelta.sidecar.find.discover import SidecarAwareProvider
 from lazydelta.sidecar.read.reader import SidecarRequest
-from lazydelta.storage import Storage
+from lazydelta.storage import Deadline, Storage
+from lazydelta.storage.deadline import NEVER
 
 
 class Replay(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,6 +32,7 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
     config: LazyScanConfig
     tally: ScanTally
     tripwire: FeatureTripwire
+    deadline: Deadline = NEVER  # that of `storage`, for what others have asked for
     predicate: BoundPredicate | None = None  # that `rows` judges by, and by nothing else
     table_id: str | None = None  # of the metadata in force, where known
     demand: Demand = lambda: None

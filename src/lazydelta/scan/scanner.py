@@ -117,13 +117,18 @@ class FileScan:
 
     @contextmanager
     def begun(
-        self, tally: ScanTally, rows: RowRequest, sidecar_rows: SidecarRequest | None
+        self,
+        tally: ScanTally,
+        rows: RowRequest,
+        sidecar_rows: SidecarRequest | None,
+        deadline: Deadline | None = None,
     ) -> Iterator[Replay]:
         """One run, to be counted in `tally`: what it read is recorded when it ends, however it does."""
         self._tally = tally
         config, snapshot = self.config, self.snapshot
         tally.fallbacks.extend(snapshot.fallbacks)
-        storage = snapshot.storage.scoped(deadline=Deadline.after(config.scan_timeout_seconds))
+        deadline = deadline or Deadline.after(config.scan_timeout_seconds)
+        storage = snapshot.storage.scoped(deadline)
         self._io = storage.counters
         tripwire = FeatureTripwire(strict=config.strict)
         kept, share = snapshot.hand_over(), tally.share
@@ -153,6 +158,7 @@ class FileScan:
                     config=config,
                     tally=tally,
                     tripwire=tripwire,
+                    deadline=deadline,
                     predicate=self.predicate,
                     table_id=snapshot.state.metadata.id,
                     demand=lambda: _commits_needed(config.limit, tally, is_hurried=self._is_hurried),
@@ -170,18 +176,19 @@ class FileScan:
                 self._record(tally)
 
     def _run(self, columns: tuple[str, ...], *, with_keys: bool) -> Batches:
-        tally, snapshot = ScanTally(), self.snapshot
+        tally, snapshot, sidecar = ScanTally(), self.snapshot, self.sidecar
+        deadline = Deadline.after(self.config.scan_timeout_seconds)
         strategy, reason = choose_strategy(
             snapshot.segment,
             self.config,
             self.predicate,
             snapshot.state.checksum,
             is_hurried=self._is_hurried,
-            has_sidecar=lambda: self.sidecar is not None and self.sidecar.by_manifest().source is not None,
+            has_sidecar=lambda: sidecar is not None and sidecar.by_manifest(deadline).source is not None,
         )
         tally.strategy, tally.reason = strategy.value, reason
         rows, sidecar_rows = self._row_request(columns, tally), self._sidecar_request(columns, tally)
-        with self.begun(tally, rows, sidecar_rows) as replay:
+        with self.begun(tally, rows, sidecar_rows, deadline) as replay:
             yield from self._stages(replay, strategy, columns, with_keys=with_keys)
             tally.is_finished = True
 

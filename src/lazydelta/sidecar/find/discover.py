@@ -10,9 +10,9 @@ over, what is there but torn, stale or of another log is passed over and told as
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, wait
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -33,7 +33,9 @@ from lazydelta.sidecar.format.manifest import Manifest, Part
 from lazydelta.sidecar.format.memory import SidecarMemory
 from lazydelta.sidecar.format.part_reader import PartReader
 from lazydelta.sidecar.read.reading import NOTHING, Discovery, MetadataSource, MetadataTier, SidecarReading
-from lazydelta.storage import ObjectNotFoundError, Storage, workers
+from lazydelta.storage import Deadline, ObjectNotFoundError, Storage, workers
+from lazydelta.storage.deadline import NEVER
+from lazydelta.storage.in_time import awaited
 
 _WORKERS = 4  # manifests by the hint and by the listing, the judgement, the footers
 
@@ -101,36 +103,51 @@ class SidecarAwareProvider:
         """The metadata at the pinned version is known: its id is one more thing to agree with."""
         self._table_id = metadata.id
 
-    def by_manifest(self) -> Discovery:
-        """What the manifest of the pinned checkpoint is good for; asks for nothing that is not under way."""
-        return NOTHING if self._by_manifest is None else self._by_manifest.result()
+    def by_manifest(self, deadline: Deadline = NEVER) -> Discovery:
+        """What the manifest of the pinned checkpoint is good for; asks for nothing that is not under way.
+
+        Past the deadline of a scan it is waited for no longer: a `StorageError` says so.
+        """
+        if self._by_manifest is None:
+            return NOTHING
+        return awaited(self._by_manifest, deadline, self._storage.root)
 
     def settle(self) -> None:
         """Wait for what opening has asked for beside the log, whether anybody needed it or not."""
         wait(self._begun)
 
-    def discover(self, storage: Storage | None = None) -> Discovery:
+    def discover(self, storage: Storage | None = None, deadline: Deadline = NEVER) -> Discovery:
         """What the files at the pinned checkpoint are best read from, asked for through `storage`.
 
         The first call may list folders and read footers; later ones know, unless the store had failed.
+        Past the deadline nothing is waited for, be it under way for the opening or for another scan.
         """
-        with self._looking:
+        with self._one_at_a_time(deadline):
             if self._found is None or not self._found.is_lasting:
-                self._found = self._discovered(storage or self._storage)
+                self._found = self._discovered(storage or self._storage, deadline)
             return self._found
 
-    def _discovered(self, storage: Storage) -> Discovery:
+    @contextmanager
+    def _one_at_a_time(self, deadline: Deadline) -> Iterator[None]:
+        if not self._looking.acquire(timeout=min(deadline.seconds_left(), threading.TIMEOUT_MAX)):
+            raise deadline.passed(self._storage.root)
+        try:
+            yield
+        finally:
+            self._looking.release()
+
+    def _discovered(self, storage: Storage, deadline: Deadline) -> Discovery:
         segment = self._segment
         if not self.reading.is_enabled or segment is None or segment.checkpoint is None:
             return NOTHING
-        found = self.by_manifest()
+        found = self.by_manifest(deadline)
         if not found.is_lasting:
             read = partial(read_manifest, storage, self.reading.folder, segment.floor)
             found = self._judged(storage, segment, read)
         found = self._of_same_table(storage, segment, found)
         if found.source is not None:
             if self._footers is not None:
-                self._footers.result()
+                awaited(self._footers, deadline, storage.root)
             return found
         below = SidecarSearch(storage, segment, self.reading, self.memory, refused=self._refused).run()
         has_news = below.source is not None or below.fallbacks
