@@ -109,7 +109,7 @@ def test_without_a_sidecar_a_full_scan_lists_two_folders_and_reads_nothing_more(
     assert run.report().source == "checkpoint 3"
     extra = calls - off
     assert extra == Counter(
-        {("get", "manifest"): 1, ("list_from", "_lazy"): 1, ("list_from", "_sidecars"): 1}
+        {("get_stream", "manifest"): 1, ("list_from", "_lazy"): 1, ("list_from", "_sidecars"): 1}
     )
 
 
