@@ -67,7 +67,7 @@ def _place(name: str) -> str:
 def test_a_manifest_costs_its_own_request_and_no_listing(tmp_path: Path) -> None:
     calls, run = calls_of(table_with_sidecar(tmp_path), LAST_DAY)
     assert run.report().source == "sidecar 3 (manifest)"
-    assert calls["get", "manifest"] == 1
+    assert calls["get_stream", "manifest"] == 1
     assert calls["list_from", "_delta_log"] == sum(
         n for (method, _), n in calls.items() if method == "list_from"
     )
@@ -81,7 +81,7 @@ def test_a_table_without_a_sidecar_is_asked_for_one_file_as_long_as_the_tail_suf
     without_sidecar(table)
     calls, run = calls_of(table, limit=2)
     assert run.report().source == "none"
-    assert calls["get", "manifest"] == 1
+    assert calls["get_stream", "manifest"] == 1
     assert [place for method, place in calls if method == "list_from"] == ["_delta_log"]
 
 
@@ -134,7 +134,7 @@ def test_the_footers_of_a_whole_build_serve_without_its_manifest(tmp_path: Path)
         whole.row_groups_skipped,
     )
     # Footers are told by the listing; of parts that cannot match nothing else is read.
-    assert calls["get", "manifest"] == 1
+    assert calls["get_stream", "manifest"] == 1
     assert calls["get_range", "part"] + calls["get_ranges", "part"] <= len(part_paths(table)) + 3
 
 
@@ -142,7 +142,7 @@ def test_the_manifest_can_be_left_aside_for_comparison(tmp_path: Path) -> None:
     table = table_with_sidecar(tmp_path)
     calls, run = calls_of(table, reading=SidecarReading(uses_manifest=False))
     assert run.report().source == "sidecar 3 (footers)"
-    assert calls["get", "manifest"] == 0
+    assert calls["get_stream", "manifest"] == 0
     _, limited = calls_of(table, reading=SidecarReading(uses_manifest=False), limit=30)
     assert limited.report().source == "sidecar 3 (footers)"
 
