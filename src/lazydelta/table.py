@@ -38,6 +38,7 @@ from lazydelta.rows.iterator import LazyRecordBatchIterator
 from lazydelta.rows.page_series import PageRequest, PageSeries, PageSettings, open_series
 from lazydelta.rows.pages import Page, RowPage
 from lazydelta.rows.row_scan import RowRange, RowScan
+from lazydelta.rows.selection import column_list
 from lazydelta.rows.source import RowSource
 from lazydelta.scan import DeltaFile, LazyScanConfig, ScanReport, ScanStrategy, files_of
 from lazydelta.scan.cache import PROCESS_CACHE, Owner
@@ -148,7 +149,7 @@ class Scan:
         consumer works; `lazy=False` reads everything before it returns.
         """
         source = self._source if date_range is None else self._source.within(date_range)
-        rows = source.rows(columns, row_range=row_range)
+        rows = source.rows(column_list(columns), row_range=row_range)
         self._rows = rows
         return rows.batches(prefetch_size=prefetch_size, lazy=lazy)
 
@@ -214,7 +215,7 @@ class Scan:
         order: ScanOrder | str | None,
         columns: Sequence[str] | None,
     ) -> PageSeries:
-        request = PageRequest(what=what, count=count, after=after, order=order, columns=columns)
+        request = PageRequest(what=what, count=count, after=after, order=order, columns=column_list(columns))
         return open_series(self._source, request, self._pages)
 
 

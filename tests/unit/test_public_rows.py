@@ -8,6 +8,7 @@ import pyarrow.dataset as pads
 import pytest
 
 import lazydelta as ld
+from lazydelta.errors import InvalidRequestError
 from tests.support.row_tables import HOURS, ROWS_A_FILE, Row, all_readings, by_id, readings_table
 
 LATE = [("_event_hour", ">=", "2026021006")]
@@ -58,6 +59,15 @@ def test_a_scan_as_batches_and_as_arrow(table: ld.Table) -> None:
     assert isinstance(scan.batches(), ld.LazyRecordBatchIterator)
     assert scan.to_arrow().num_rows == 5
     assert isinstance(scan.estimate(), ld.ScanEstimate)
+
+
+def test_columns_may_come_from_a_generator_and_nothing_else_odd(table: ld.Table) -> None:
+    names = ["id", "_event_hour"]
+    assert table.scan().batches(name for name in names).read_all().schema.names == names
+    assert table.scan().page(3, columns=(name for name in names)).rows.schema.names == names
+    for odd in (5, "id", b"id", [1]):
+        with pytest.raises(InvalidRequestError, match="columns is"):
+            table.to_arrow(odd)  # type: ignore[arg-type]
 
 
 def test_a_scan_in_pages(table: ld.Table) -> None:

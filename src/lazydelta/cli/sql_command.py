@@ -85,6 +85,12 @@ def sql(
 
     chosen = chosen_format("jsonl" if as_json else format_, output)
     more = dict(_named(text) for text in table or ())
+    for name in {"t", "this"} & {name.lower() for name in more}:
+        raise InvalidRequestError(
+            f"the table of the address is called {name} already",
+            "--table",
+            "give the other table another name",
+        )
     options = arg.option_pairs(storage_option or ())
     this = arg.open_table(url, version, timestamp, storage_option, debug=debug)
     from lazydelta.queries import query_tables

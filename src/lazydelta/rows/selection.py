@@ -7,7 +7,7 @@ name only, and only where the table has no column of that name.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 import msgspec
@@ -57,7 +57,8 @@ def select(
     """The selection for these columns (None: every column of the table), or an error that names a column."""
     schema, metadata = snapshot.schema, snapshot.state.metadata
     output, fields, special = [], {}, []
-    for name in _checked(columns, [field.name for field in schema.fields]):
+    wanted = column_list(columns)
+    for name in [field.name for field in schema.fields] if wanted is None else wanted:
         field = schema.field(name)
         if field is not None:
             fields[field.name] = field
@@ -68,7 +69,7 @@ def select(
         else:
             raise _unknown(name, [field.name for field in schema.fields], snapshot.storage.root)
     if len(set(output)) != len(output):
-        raise InvalidRequestError(f"columns is {list(columns or ())!r}", "batches()", "name each column once")
+        raise InvalidRequestError(f"columns is {wanted!r}", "batches()", "name each column once")
     for path in () if predicate is None else predicate.columns:
         field = schema.field(path[0])
         assert field is not None, "the filter is bound to this schema"
@@ -88,12 +89,14 @@ def select(
     )
 
 
-def _checked(columns: Sequence[str] | None, names: Sequence[str]) -> Sequence[str]:
+def column_list(columns: Iterable[str] | None) -> list[str] | None:
+    """The names, which may come from a generator, to be gone through more than once; None: all columns."""
     if columns is None:
-        return names
-    if isinstance(columns, str) or not all(isinstance(name, str) for name in columns):
+        return None
+    given = list(columns) if isinstance(columns, Iterable) and not isinstance(columns, str | bytes) else None
+    if given is None or not all(isinstance(name, str) for name in given):
         raise InvalidRequestError(f"columns is {columns!r}", "batches()", "give a list of column names")
-    return columns
+    return given
 
 
 def _unknown(name: str, names: Sequence[str], where: str) -> InvalidRequestError:

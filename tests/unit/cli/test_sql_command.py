@@ -134,6 +134,7 @@ def test_a_reader_that_has_enough_ends_the_query(readings: str) -> None:
         (["select 1", "--memory-limit", "lots"], 2, "memory_limit"),
         (["select 1", "--table", "nonsense"], 2, "NAME=URL"),
         (["select 1", "--table", "x=/no/such/table"], 3, "no/such/table"),
+        (["select 1", "--table", "T=elsewhere"], 2, "called t already"),
     ],
 )
 def test_wrong_requests_are_told(
