@@ -18,6 +18,7 @@ from lazydelta.log.parquet_part import DamagedCheckpointError, ParquetPart
 from lazydelta.predicate import bind, parse_where
 from lazydelta.protocol.schema import Field, PrimitiveType, StructType, arrow_type
 from lazydelta.scan.skipping import matching_row_groups
+from lazydelta.storage import ObjectReplacedError
 from tests.unit.sidecar.samples import storage_at
 
 PERIODS = {
@@ -143,11 +144,14 @@ def test_the_event_time_is_judged_where_all_files_have_one_period(tmp_path: Path
     assert kept(tmp_path, where, rows, types={"ts": "timestamp"}, partitions=parts) == [1, 2]
 
 
-@pytest.mark.parametrize("how", ["gone", "cut"])
-def test_a_checkpoint_that_is_lost_after_its_footer_was_read_is_a_damaged_one(
-    tmp_path: Path, how: str
+@pytest.mark.parametrize(
+    ("how", "error", "words"),
+    [("gone", DamagedCheckpointError, "checkpoint file"), ("cut", ObjectReplacedError, "was replaced")],
+)
+def test_a_checkpoint_that_is_lost_after_its_footer_was_read_is_told(
+    tmp_path: Path, how: str, error: type[Exception], words: str
 ) -> None:
-    """An error that names the checkpoint, so that an older one may serve; not what any file may be."""
+    """Where it is gone an older one may serve; where it is another one now, the log is listed again."""
     path = tmp_path / "0.checkpoint.parquet"
     size = 2 * limits.PARQUET_FOOTER_GUESS_BYTES  # more than comes with the footer
     pq.write_table(pa.table({"noise": [random.Random(5).randbytes(size)]}), path)
@@ -157,5 +161,5 @@ def test_a_checkpoint_that_is_lost_after_its_footer_was_read_is_a_damaged_one(
         path.unlink()
     else:
         path.write_bytes(b"PAR1")
-    with pytest.raises(DamagedCheckpointError, match="checkpoint file"):
+    with pytest.raises(error, match=words):
         list(part.batches([0], ["noise"], 10))

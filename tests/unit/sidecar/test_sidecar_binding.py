@@ -116,9 +116,9 @@ def test_a_commit_of_another_size_or_content_is_another_log(tmp_path: Path) -> N
     commit = builder.log / f"{1:020}.json"
     body = commit.read_text()
     commit.write_text(body.replace('"b"', '"c"'))
-    assert "not the commit" in str(reason(storage, manifest, segment_of(storage)))
+    assert "not the commit" in str(reason(storage_at(tmp_path), manifest, segment_of(storage)))
     commit.write_text(body + "\n")
-    assert "not the commit" in str(reason(storage, manifest, segment_of(storage)))
+    assert "not the commit" in str(reason(storage_at(tmp_path), manifest, segment_of(storage)))
 
 
 def test_a_copied_log_has_other_etags_and_the_same_bytes(tmp_path: Path) -> None:
@@ -200,7 +200,8 @@ def test_an_equal_commit_over_another_checkpoint_is_another_log(tmp_path: Path) 
     body = bytearray(checkpoint.read_bytes())
     body[20] ^= 1
     checkpoint.write_bytes(body)
-    assert "the log is a copy" in str(reason(storage, manifest, segment_of(storage, without_etag)))
+    anew = storage_at(tmp_path)
+    assert "the log is a copy" in str(reason(anew, manifest, segment_of(anew, without_etag)))
 
 
 def test_a_delta_file_is_bound_to_every_commit_in_it(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def differences(table: TableBuilder) -> list[Difference]:
         (lambda m: m.update(order_column="path"), "part", "its order column is 'date'"),
         (lambda m: m.update(schema_hash="x"), "part", "its layout is"),
         (lambda m: m["parts"][0].update(num_row_groups=10**20), "manifest", "num_row_groups"),
-        (lambda m: m["parts"][0].update(num_row_groups=4), "part", "rows that the manifest tells"),
+        (lambda m: m["parts"][0].update(num_row_groups=4), "manifest", "not the row groups that are listed"),
         (lambda m: m["parts"][0].update(total_bytes=1), "part", "live files have"),
         (lambda m: m["parts"][0].update(footer_bytes=1), "part", "footer length"),
         (lambda m: m["parts"][0].update(build="0" * 16), "part", "its build is"),
