@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import lazydelta as ld
 from lazydelta.settings import Settings
 from lazydelta.sidecar.format.config import SidecarConfig
-from lazydelta.storage import open_storage
+from lazydelta.storage import ObjectReplacedError, open_storage
 from lazydelta.upkeep.build import build_sidecar
 from tests.support.eager_twin import replay
 from tests.support.growing_table import GrowingTable
@@ -116,7 +116,12 @@ def test_a_sidecar_damaged_half_way_through_a_scan_gives_every_file_once(tmp_pat
     found = [next(files) for _ in range(min(len(truth.live), 1 + 3 * seed))]
     for part in sorted((tmp_path / "_delta_log" / "_lazy").glob("*.parquet"))[1:]:
         part.write_bytes(part.read_bytes()[:-20])
-    found += files
+    try:
+        found += files
+    except ObjectReplacedError:  # what went out of a part that is another one now is not known any more
+        assert len(set(keys(found))) == len(found)
+        assert set(keys(found)) <= set(truth.live)
+        return
     assert sorted(keys(found), key=str) == sorted(truth.live, key=str)
 
 
