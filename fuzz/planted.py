@@ -35,4 +35,4 @@ class Planted:
         while body == b"hang":
             pass
         if body == b"grow":
-            _ = bytearray(300 << 20)
+            _ = bytearray(600 << 20)

@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lazydelta as ld
+from lazydelta.errors import CorruptLogError
 from lazydelta.settings import Settings
 from lazydelta.sidecar.format.config import SidecarConfig
-from lazydelta.storage import ObjectReplacedError, open_storage
+from lazydelta.storage import open_storage
 from lazydelta.upkeep.build import build_sidecar
 from tests.support.eager_twin import replay
 from tests.support.growing_table import GrowingTable
@@ -118,7 +119,8 @@ def test_a_sidecar_damaged_half_way_through_a_scan_gives_every_file_once(tmp_pat
         part.write_bytes(part.read_bytes()[:-20])
     try:
         found += files
-    except ObjectReplacedError:  # what went out of a part that is another one now is not known any more
+    except CorruptLogError as gone:  # what went out of a part that is another one now is not known any more
+        assert "after some of its files had gone out" in gone.what
         assert len(set(keys(found))) == len(found)
         assert set(keys(found)) <= set(truth.live)
         return

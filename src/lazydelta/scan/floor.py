@@ -169,7 +169,7 @@ def mask_handed_out(reader: SidecarReader | OrderedRows, mask: RemoveSet, loss: 
     try:
         for rows in reader.handed_out():
             mask.remember(FileKeys(rows.column("path"), deletion_vectors(rows)))
-    except DamagedSidecarError as gone:
+    except (DamagedSidecarError, ObjectReplacedError) as gone:
         raise CorruptLogError(
             f"the sidecar was lost while it was read ({loss.what}), after some of its files had gone out",
             gone.where,
