@@ -10,6 +10,7 @@ Spec: PROTOCOL.md, "Per-file Statistics".
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, DecimalException
 from operator import attrgetter
@@ -28,6 +29,7 @@ from lazydelta.protocol.value_text import values_from_text
 
 _SLICE_ROWS = 2048  # decoded at once: bounds the Python objects alive at a time
 _NOTHING = "{}"
+_ESCAPED = re.compile(r"[\x00-\x1f\"\\]")
 _NOTHING_BYTES = b"{}"
 _DECIMAL_DIGITS = Context(prec=80)  # more than any decimal and its exponent need
 
@@ -254,10 +256,15 @@ def _struct(fields: dict[str, tuple[str, Any, Any]]) -> type[msgspec.Struct]:
     return msgspec.defstruct(
         "Stats",
         [(attribute, field_type, default) for attribute, (_, field_type, default) in fields.items()],
-        rename={attribute: name for attribute, (name, _, _) in fields.items()},
+        rename={attribute: _key(name, attribute) for attribute, (name, _, _) in fields.items()},
         frozen=True,
         gc=False,  # they hold no cycles; untracked, they cost the collector nothing
     )
+
+
+def _key(name: str, attribute: str) -> str:
+    """The name in JSON. msgspec knows no names that JSON escapes: such columns have no statistics."""
+    return f"{attribute} is not told" if _ESCAPED.search(name) else name
 
 
 def _attribute(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -48,6 +49,15 @@ def test_only_the_named_columns_are_decoded() -> None:
     assert statistics.num_records.to_pylist() == [3]
     assert statistics.tight_bounds is not None
     assert statistics.tight_bounds.to_pylist() == [None]
+
+
+@pytest.mark.parametrize("name", ['q"q', "back\\slash", "line\nbreak"])
+def test_a_name_that_json_escapes_has_no_statistics_and_breaks_nothing(name: str) -> None:
+    given = {"numRecords": 3, "minValues": {name: 1, "a": 5}, "nullCount": {name: 0, "a": 1}}
+    texts = pa.array([json.dumps(given)])
+    statistics = statistics_from_json(texts, [column(name, "long"), column("a", "long")])
+    assert listed(statistics.columns[name,]) == [[None], [None], [None]]
+    assert listed(statistics.columns["a",]) == [[5], [None], [1]]
 
 
 def test_no_column_gives_the_counts_alone() -> None:
