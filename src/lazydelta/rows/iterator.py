@@ -2,11 +2,14 @@
 
 Contract: nothing is read before the first batch is asked for. One pass: iterating again after the end is an
 `InvalidRequestError`, as is pulling after `close`. An error ends it, and pulling again raises the same error.
-Leaving it, dropping it, `close()` (from any thread) and the interpreter's exit stop the reads.
+Leaving it, dropping it, `close()` (from any thread) and the interpreter's exit stop the reads. Threads may
+share it: each batch goes to one of them. A forked child may not: the threads that read stay with its parent.
 """
 
 from __future__ import annotations
 
+import os
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -35,6 +38,8 @@ class LazyRecordBatchIterator:
         self._total: int | None = None
         self._is_passed = False  # the end was told
         self._error: Exception | None = None
+        self._turn = threading.Lock()
+        self._process = os.getpid()
         self._finalizer = weakref.finalize(self, _stopped, batches, stop)
 
     @classmethod
@@ -63,9 +68,11 @@ class LazyRecordBatchIterator:
 
     def has_next(self) -> bool:
         """Whether there is another batch; reads it, if need be."""
-        if self._peeked is None and not self._is_passed:
-            self._peeked = self._pulled()
-        return self._peeked is not None
+        self._check_process()
+        with self._turn:
+            if self._peeked is None and not self._is_passed:
+                self._peeked = self._pulled()
+            return self._peeked is not None
 
     def next(self) -> pa.RecordBatch | None:
         """The next batch, or None at the end."""
@@ -94,13 +101,15 @@ class LazyRecordBatchIterator:
         return self
 
     def __next__(self) -> pa.RecordBatch:
-        batch = self._peeked if self._peeked is not None else self._pulled()
-        self._peeked = None
-        if batch is None:
-            self._is_passed = True
-            raise StopIteration
-        self._index += 1
-        return batch
+        self._check_process()
+        with self._turn:
+            batch = self._peeked if self._peeked is not None else self._pulled()
+            self._peeked = None
+            if batch is None:
+                self._is_passed = True
+                raise StopIteration
+            self._index += 1
+            return batch
 
     def __enter__(self) -> Self:
         return self
@@ -132,6 +141,14 @@ class LazyRecordBatchIterator:
             self._total = self._index
             self._finalizer()
         return batch
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._process:
+            raise InvalidRequestError(
+                "the iterator is of the process that this one was forked from",
+                self._where,
+                "open the table in the child, or start it with spawn",
+            )
 
     def _closed(self) -> InvalidRequestError:
         return InvalidRequestError(

@@ -114,6 +114,48 @@ def test_closing_from_another_thread_ends_a_consumer_that_waits(scan: ld.Scan) -
         list(batches)
 
 
+def test_threads_that_share_an_iterator_get_every_batch_once(scan: ld.Scan) -> None:
+    expected = sorted(row["id"] for row in scan.to_arrow(["id"]).to_pylist())
+    batches = scan.batches(["id"])
+    found: list[int] = []
+
+    def consume() -> None:
+        while batches.has_next():
+            batch = batches.next()
+            if batch is not None:
+                found.extend(batch.column("id").to_pylist())
+
+    threads = [threading.Thread(target=consume) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(found) == expected
+
+
+def test_a_forked_child_is_told_instead_of_waiting_for_threads_it_has_not(url: str) -> None:
+    code = """
+        import os, sys, warnings
+        import lazydelta as ld
+        from lazydelta.errors import InvalidRequestError
+        warnings.simplefilter("ignore")
+        batches = ld.open(sys.argv[1]).scan().batches()
+        next(batches)
+        child = os.fork()
+        if child == 0:
+            try:
+                next(batches)
+            except InvalidRequestError as error:
+                os._exit(7 if "forked" in error.what else 1)
+            os._exit(2)
+        sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code), url], check=False, timeout=60, capture_output=True
+    )
+    assert done.returncode == 7, done.stderr
+
+
 def test_an_error_is_raised_again_not_taken_for_the_end(tmp_path: Path) -> None:
     url = readings_table(tmp_path)
     for path in Path(url).glob("_event_hour=2026021003/*.parquet"):
