@@ -193,6 +193,7 @@ def test_a_credential_of_azure_identity_is_taken() -> None:
 
 def test_a_session_of_boto3_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     import boto3  # the tests have it by way of moto
+
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     session = boto3.Session(aws_access_key_id="a", aws_secret_access_key="b", aws_session_token="c")
     found = provider_of(session, kind="s3")()
@@ -201,6 +202,7 @@ def test_a_session_of_boto3_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_session_brings_its_region_and_a_provider_its_options() -> None:
     import boto3  # the tests have it by way of moto
+
     assert options_of(boto3.Session(region_name="eu-west-1"))["region"] == "eu-west-1"
     assert options_of(SimpleNamespace(config={"region": "a", "endpoint": "b"})) == {
         "region": "a",
