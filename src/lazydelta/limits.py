@@ -49,6 +49,7 @@ SCHEMA_NESTING_MAX = 100  # levels of structs, arrays and maps in a table's sche
 BATCH_ROWS = 8192
 CHECKPOINT_ROW_GROUPS_PER_BATCH = 10
 REMOVE_SET_BYTES = 32 * MIB
+CHECKPOINT_KEYS_KEPT_BYTES = 8 * MIB  # of files that went out, in case their checkpoint is written anew
 AUTO_COMMITS_MAX = 100  # a tail longer than this is cheaper to read forward (seeds, section 13)
 COMMIT_BYTES_PER_ADD = 600  # of JSON, for estimates from a listing
 CHECKPOINT_BYTES_PER_ADD = 150  # of Parquet, likewise

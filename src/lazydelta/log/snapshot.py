@@ -91,13 +91,15 @@ def pin_snapshot(
                     state = _state_of(storage, segment, commits, companion, use_compacted=use_compacted)
                 break
             except DamagedCheckpointError as damage:
-                assert segment.checkpoint is not None
-                damaged |= {segment.checkpoint.name}
-                told = f"checkpoint {segment.floor} is damaged ({damage.what})"
-                fallbacks.append(fell_back(storage.root, FallbackKind.CHECKPOINT_DAMAGED, told))
-                segment = segment_without(storage, segment, damaged, damage)
+                listings += 1
+                told, known = f"checkpoint {segment.floor} is damaged ({damage.what})", damaged
+                segment, damaged = segment_instead(
+                    storage, segment, damaged, damage, may_be_anew=listings <= limits.LISTINGS_MAX
+                )
+                if damaged != known:
+                    fallbacks.append(fell_back(storage.root, FallbackKind.CHECKPOINT_DAMAGED, told))
             except ObjectReplacedError:  # another writer put the same checkpoint anew: it is read anew, too
-                if listings == limits.LISTINGS_MAX:
+                if listings >= limits.LISTINGS_MAX:
                     raise
                 listings += 1
                 segment = find_segment(storage, segment.version, damaged)
@@ -115,14 +117,34 @@ def pin_snapshot(
         )
 
 
-def segment_without(
-    storage: Storage, segment: LogSegment, damaged: frozenset[str], damage: DamagedCheckpointError
-) -> LogSegment:
-    """The same version by an older checkpoint, or the damage itself where the log does not reach one."""
+def segment_instead(
+    storage: Storage,
+    segment: LogSegment,
+    damaged: frozenset[str],
+    damage: DamagedCheckpointError,
+    *,
+    may_be_anew: bool = True,
+) -> tuple[LogSegment, frozenset[str]]:
+    """The same version without the checkpoint that cannot be read, and the names of all that cannot.
+
+    One that was written anew after it was listed looks damaged, too: it serves, and is not among the names.
+    Where the log reaches no other, the damage itself is raised.
+    """
+    assert segment.checkpoint is not None
     try:
-        return find_segment(storage, segment.version, damaged)
+        now = find_segment(storage, segment.version, damaged)
+        if may_be_anew and _is_written_anew(segment, now):
+            return now, damaged
+        without = damaged | {segment.checkpoint.name}
+        return find_segment(storage, segment.version, without), without
     except (CorruptLogError, VersionNotFoundError):
         raise damage from None
+
+
+def _is_written_anew(known: LogSegment, now: LogSegment) -> bool:
+    if known.checkpoint is None or now.checkpoint is None or known.checkpoint == now.checkpoint:
+        return False
+    return known.checkpoint.name == now.checkpoint.name and known.commits == now.commits
 
 
 def _state_of(

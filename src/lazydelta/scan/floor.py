@@ -3,33 +3,27 @@
 Contract: the same files whichever source serves, none twice. A sidecar of an older checkpoint serves with the
 commits in between where that is less to read. A sidecar that turns out damaged half way, or that the store
 does not give any more, is left where it was: what went out before is masked, the rest comes from the
-checkpoint; the same where those commits are cleaned up meanwhile. A damaged checkpoint is left for an older
-one with the commits in between, as long as nothing of it went out. One that was written anew meanwhile is
-read anew, likewise.
+checkpoint; the same where those commits are cleaned up meanwhile. `scan.checkpoint_rows` says the same of the
+checkpoint.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 
 import msgspec
-import pyarrow as pa
 
-from lazydelta import limits
 from lazydelta.errors import CorruptLogError, LazyDeltaError, StorageError
-from lazydelta.log.checkpoint import CheckpointReader
 from lazydelta.log.fallback import Fallback, FallbackKind, fell_back, kind_of_loss
 from lazydelta.log.file_rows import Batches, deletion_vectors
-from lazydelta.log.parquet_part import DamagedCheckpointError
-from lazydelta.log.segment import CheckpointFiles, LogFile, LogSegment, find_segment
-from lazydelta.log.snapshot import segment_without
+from lazydelta.log.segment import LogFile
+from lazydelta.scan.checkpoint_rows import checkpoint_rows, masked, rows_between
 from lazydelta.scan.keys import FileKeys
 from lazydelta.scan.known_answers import answered_rows, has_answer
 from lazydelta.scan.remove_set import RemoveSet
 from lazydelta.scan.run import Replay
-from lazydelta.scan.tail import walk_tail
 from lazydelta.sidecar.find.older import bytes_through, checkpoint_bytes
 from lazydelta.sidecar.format.damage import DamagedSidecarError
 from lazydelta.sidecar.order.ordered_rows import OrderedRows
@@ -85,14 +79,14 @@ class Floor:
         if reader is not None:
             try:
                 with commits_may_go(replay, reader.source):
-                    yield from _rows_between(replay, choice.commits, mask)
+                    yield from rows_between(replay, choice.commits, mask)
                 yield from _sidecar_rows(replay, reader, mask)
                 return  # noqa: TRY300 - an else would read as if the damage were the rule
             except SidecarLostError as lost:
                 replay.tally.fallbacks.append(lost.fallback)
                 replay.tally.source_reason = "the sidecar could not be read to its end"
         replay.tally.source = f"checkpoint {replay.segment.floor}"
-        yield from _checkpoint_rows(replay, replay.segment, mask)
+        yield from checkpoint_rows(replay, replay.segment, mask)
 
     def close(self) -> None:
         """Stop what is under way."""
@@ -232,7 +226,7 @@ def _sidecar_rows(replay: Replay, reader: SidecarReader, mask: RemoveSet) -> Bat
     tally.source = f"sidecar {source.version} ({source.tier.value})"
     tally.parts_total = len(source.manifest.parts)
     try:
-        yield from _masked(replay, answered_rows(replay, reader), mask, reader)
+        yield from masked(replay, answered_rows(replay, reader), mask, reader)
     except (DamagedSidecarError, StorageError) as loss:
         try:
             mask_handed_out(reader, mask, loss)
@@ -242,92 +236,3 @@ def _sidecar_rows(replay: Replay, reader: SidecarReader, mask: RemoveSet) -> Bat
         raise SidecarLostError(sidecar_lost(replay.storage.root, source, loss)) from loss
     finally:
         tally.parts_read = len(reader.parts_opened)
-
-
-def _rows_between(replay: Replay, commits: Sequence[LogFile], mask: RemoveSet) -> Batches:
-    """The adds of commits below the checkpoint that nothing newer touched, newest first."""
-    if commits:
-        yield from walk_tail(replay, list(reversed(commits)), mask, may_trip=False)
-
-
-def _checkpoint_rows(replay: Replay, segment: LogSegment, mask: RemoveSet, *, listings: int = 1) -> Batches:
-    """The checkpoint's adds that no commit touched; an older checkpoint where this one is damaged."""
-    if segment.checkpoint is None:
-        return
-    is_untouched = True
-    damaged = replay.damaged
-    with closing(CheckpointReader(replay.storage, segment.checkpoint, replay.share)) as reader:
-        try:
-            for rows in _masked(replay, reader.rows(replay.rows), mask, reader):
-                is_untouched = False
-                yield rows
-            return  # noqa: TRY300 - an else would read as if the damage were the rule
-        except DamagedCheckpointError as damage:
-            if not (is_untouched and replay.config.enable_fallback):
-                raise
-            damaged = replay.damaged | {segment.checkpoint.name}
-            other = segment_without(replay.storage, segment, damaged, damage)
-            told = f"checkpoint {segment.floor} is damaged ({damage.what}); used {_floor_text(other)} instead"
-        except ObjectReplacedError as replaced:
-            if not (is_untouched and replay.config.enable_fallback and listings < limits.LISTINGS_MAX):
-                raise
-            other = _written_anew(replay, segment, replaced)
-            told = f"checkpoint {segment.floor} was written anew meanwhile; used {_floor_text(other)} instead"
-        replay.tally.fallbacks.append(fell_back(replay.storage.root, FallbackKind.CHECKPOINT_DAMAGED, told))
-    between = [file for file in other.commits if file.version <= segment.floor]
-    yield from _rows_between(replay, between, mask)
-    deeper = msgspec.structs.replace(replay, damaged=damaged)
-    yield from _checkpoint_rows(deeper, other, mask, listings=listings + 1)
-
-
-def _written_anew(replay: Replay, segment: LogSegment, replaced: ObjectReplacedError) -> LogSegment:
-    """The log as it is now: two writers may put a checkpoint of one version under one name, each a whole one.
-
-    It must be the same table's, with the same commits, or it is the replacement that ends the scan.
-    """
-    other = find_segment(replay.storage, segment.version, replay.damaged)
-    known = {file.name: file.info for file in segment.commits}
-    if other.checkpoint is None or any(
-        known.get(file.name, file.info) != file.info for file in other.commits
-    ):
-        raise replaced
-    if _table_of(replay, other.checkpoint) != replay.table_id:
-        raise replaced
-    return other
-
-
-def _table_of(replay: Replay, checkpoint: CheckpointFiles) -> str | None:
-    """The table's id; each file of the checkpoint may turn out to be another than before."""
-    for tries_left in reversed(range(len(checkpoint.files) + 1)):
-        with closing(CheckpointReader(replay.storage, checkpoint, replay.share)) as reader:
-            try:
-                metadata = reader.state()[1]
-            except ObjectReplacedError:
-                if not tries_left:
-                    raise
-            else:
-                return None if metadata is None else metadata.id
-    return None
-
-
-def _masked(
-    replay: Replay, rows_below: Batches, mask: RemoveSet, reader: CheckpointReader | SidecarReader
-) -> Batches:
-    with closing(rows_below) as stream:
-        for rows in stream:
-            dead = mask.holds(FileKeys(rows.column("path"), deletion_vectors(rows)))
-            _count_row_groups(replay, reader)
-            live = rows.filter(pa.array(~dead)) if dead.any() else rows
-            replay.tally.skipped("newer action", rows.num_rows - live.num_rows)
-            if live.num_rows:
-                yield live
-    _count_row_groups(replay, reader)
-
-
-def _count_row_groups(replay: Replay, reader: CheckpointReader | SidecarReader) -> None:
-    replay.tally.row_groups_read = reader.row_groups_read
-    replay.tally.row_groups_skipped = reader.row_groups_skipped
-
-
-def _floor_text(segment: LogSegment) -> str:
-    return "the log from version 0" if segment.checkpoint is None else f"checkpoint {segment.floor}"

@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 import lazydelta as ld
+from lazydelta import limits
 from lazydelta.log.snapshot import open_snapshot
+from lazydelta.memory_budget import PROCESS_MEMORY
+from lazydelta.scan import FileScan, LazyScanConfig
 from lazydelta.settings import Settings
 from lazydelta.storage import ObjectReplacedError, open_storage
 from tests.support.cached import CACHED, UNCACHED
@@ -32,9 +35,16 @@ def built(folder: Path, *, seed: int = 1, table_id: str | None = None, kind: str
     return table.checkpoint(kind, row_group_rows=ROW_GROUP_ROWS, table_state_at="end").commit(["new"])
 
 
-def write_anew(table: TableBuilder, kind: str = "v1", **axes: object) -> None:
+def write_anew(
+    table: TableBuilder, kind: str = "v1", *, is_turned_round: bool = False, **axes: object
+) -> None:
     """Another writer's checkpoint of the same version."""
     time.sleep(0.02)  # the clock of a file system is coarse
+    if is_turned_round:
+        live = table.states[0].live
+        turned = dict(reversed(live.items()))
+        live.clear()
+        live.update(turned)
     table.checkpoint(kind, version=0, hint=False, table_state_at="end", **axes)
 
 
@@ -54,15 +64,94 @@ def test_a_checkpoint_written_anew_before_the_scan_is_read_as_it_is_now(
     assert "checkpoint 0 was written anew meanwhile" in scan.explain().fallbacks[0]
 
 
-def test_a_checkpoint_written_anew_after_some_of_it_went_out_ends_the_scan(tmp_path: Path) -> None:
-    table = built(tmp_path)
-    files = ld.open(tmp_path, storage_options=UNCACHED).scan(checkpoint_row_groups_per_batch=1).files()
+@pytest.mark.parametrize("predicate", [None, "count >= 0"])
+@pytest.mark.parametrize("kind", ["v1", "v1-multipart"])
+@pytest.mark.parametrize("options", [CACHED, UNCACHED], ids=["cached", "uncached"])
+def test_a_checkpoint_written_anew_half_way_gives_the_rest_and_nothing_twice(
+    tmp_path: Path, options: dict[str, str], kind: str, predicate: str | None
+) -> None:
+    table = built(tmp_path, kind=kind)
+    scan = ld.open(tmp_path, storage_options=options).scan(predicate, checkpoint_row_groups_per_batch=1)
+    files = scan.files()
     found = keys([next(files) for _ in range(20)])
-    write_anew(table, row_group_rows=700)
-    with pytest.raises(ObjectReplacedError):
+    write_anew(table, kind, row_group_rows=700, stats="both", is_turned_round=True)
+    found += keys(files)
+    assert len(found) == len(set(found))
+    assert set(found) == table.live()
+    assert scan.explain().fallbacks_by_kind == {"checkpoint_damaged": 1}
+    assert "was written anew meanwhile" in scan.explain().fallbacks[0]
+
+
+@pytest.mark.parametrize("call", range(3, 8))
+def test_files_in_order_are_whole_though_their_checkpoint_is_written_anew(tmp_path: Path, call: int) -> None:
+    table = built(tmp_path)
+
+    def plan(number: int) -> None:
+        if number == call:
+            write_anew(table, row_group_rows=700, is_turned_round=True)
+
+    storage = faulty(open_storage(str(tmp_path), Settings()), plan)
+    snapshot = open_snapshot(storage, parallelism=2)
+    config = LazyScanConfig(order="asc", checkpoint_row_groups_per_batch=1)
+    found = [path for rows in FileScan(snapshot, config).batches() for path in rows["path"].to_pylist()]
+    assert found == sorted(path for path, _ in table.live())
+
+
+def test_past_the_limit_a_checkpoint_written_anew_half_way_ends_the_scan_and_the_next_one_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "CHECKPOINT_KEYS_KEPT_BYTES", 1000)
+    table = built(tmp_path)
+    opened = ld.open(tmp_path, storage_options=UNCACHED)
+    files = opened.scan(checkpoint_row_groups_per_batch=1).files()
+    found = keys([next(files) for _ in range(20)])
+    write_anew(table, row_group_rows=700, stats="both")
+    with pytest.raises(ObjectReplacedError, match="run the scan again"):
         found += keys(files)
     assert set(found) < table.live()
     assert len(found) == len(set(found))
+    again = opened.scan()
+    assert sorted(keys(again.files())) == sorted(table.live())
+    assert "was written anew meanwhile" in again.explain().fallbacks[0]
+
+
+def test_no_file_comes_of_a_checkpoint_that_lacks_what_went_out(tmp_path: Path) -> None:
+    table = built(tmp_path / "one")
+    other = built(tmp_path / "other", seed=2)  # its id is the same
+    files = (
+        ld.open(tmp_path / "one", storage_options=UNCACHED).scan(checkpoint_row_groups_per_batch=1).files()
+    )
+    found = keys([next(files) for _ in range(20)])
+    name = f"_delta_log/{0:020}.checkpoint.parquet"
+    time.sleep(0.02)
+    (tmp_path / "one" / name).write_bytes((other.path / name).read_bytes())
+    with pytest.raises(ObjectReplacedError, match="run the scan again"):
+        found += keys(files)
+    assert set(found) < table.live()
+
+
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_keys_that_went_out_are_memory_of_the_scan(tmp_path: Path, *, is_closed: bool) -> None:
+    built(tmp_path)
+    before = PROCESS_MEMORY.use().held_bytes
+    snapshot = open_snapshot(open_storage(str(tmp_path), Settings()), parallelism=2)
+    files = FileScan(snapshot, LazyScanConfig(strategy="forward")).batches(("path",))
+    assert next(files).num_rows >= ROW_GROUP_ROWS
+    assert PROCESS_MEMORY.use().held_bytes > before + limits.MEMORY_SCAN_BYTES + ROW_GROUP_ROWS * 128
+    if is_closed:
+        files.close()
+    else:
+        list(files)
+    assert PROCESS_MEMORY.use().held_bytes == before
+
+
+def test_a_checkpoint_that_nobody_read_yet_may_be_written_anew_with_another_size(tmp_path: Path) -> None:
+    table = built(tmp_path).crc()
+    opened = ld.open(tmp_path, storage_options=UNCACHED)
+    write_anew(table, row_group_rows=100, stats="both")
+    scan = opened.scan()
+    assert sorted(keys(scan.files())) == sorted(table.live())
+    assert "was written anew meanwhile" in scan.explain().fallbacks[0]
 
 
 def test_a_checkpoint_of_another_table_under_the_same_name_ends_the_scan(tmp_path: Path) -> None:
