@@ -1,5 +1,6 @@
 """Rows of any columns, written as they come: a table, CSV, JSON lines or Parquet.
 
+What values look like is told in `plain_values`, for all formats but Parquet.
 Contract: each batch is written before the next is asked for. A file appears under its name when it is
 complete: until then it has a name of its own beside it, and an error leaves nothing behind.
 """
@@ -8,33 +9,36 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
+from pyarrow import types as kinds
 
 from lazydelta import limits
+from lazydelta.cli.plain_values import (
+    ENCODER,
+    checked_texts,
+    is_in_calendar,
+    json_text,
+    json_values,
+    moment_texts,
+    stored,
+)
 from lazydelta.cli.show_files import plain_cells
-from lazydelta.cli.streams import AlignedRows, is_terminal, write_bytes
-from lazydelta.cli.text import one_line
+from lazydelta.cli.streams import AlignedRows, is_terminal, write_bytes, write_lines
 from lazydelta.errors import InvalidRequestError, LazyDeltaError
 from lazydelta.rows.iterator import LazyRecordBatchIterator
-from lazydelta.scan.values import values_of
 
 FORMATS = ("table", "csv", "jsonl", "parquet")
 _SUFFIXES = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".parquet": "parquet"}
 _ROW_GROUP_ROWS, _ROW_GROUP_BYTES = 131_072, 32 * limits.MIB  # of Parquet, whichever comes first
 _TERMINAL_ROWS = 64  # printed at once
-# Sums of whole numbers are decimals here; as JSON numbers they keep their digits.
-_ENCODER = msgspec.json.Encoder(decimal_format="number", enc_hook=str)
 Write = Callable[[bytes], object]
 
 
@@ -78,33 +82,35 @@ def _show_table(rows: LazyRecordBatchIterator) -> None:
     for batch in rows:
         for start in range(0, batch.num_rows, _TERMINAL_ROWS):
             part = batch.slice(start, _TERMINAL_ROWS)
-            table.write(list(zip(*(_texts(column) for column in part.columns), strict=True)))
+            table.write(list(zip(*(_cells(column) for column in part.columns), strict=True)))
+    if not rows.current_index and rows.schema.names:
+        table.write_header()
+        write_lines(["0 rows"])
 
 
 def _write_csv(rows: LazyRecordBatchIterator, write: Write) -> None:
     header = io.StringIO()
     csv.writer(header, lineterminator="\n").writerow(rows.schema.names)
     write(header.getvalue().encode())
-    flat = pa.schema([pa.field(field.name, _flat_type(field.type)) for field in rows.schema])
     options = pyarrow.csv.WriteOptions(include_header=False)
     for batch in rows:
-        columns = [_flat(column) for column in batch.columns]
+        flat = pa.RecordBatch.from_arrays([_flat(column) for column in batch.columns], batch.schema.names)
         sink = pa.BufferOutputStream()
-        pyarrow.csv.write_csv(pa.RecordBatch.from_arrays(columns, schema=flat), sink, options)
+        pyarrow.csv.write_csv(flat, sink, options)
         write(sink.getvalue().to_pybytes())
 
 
 def _write_jsonl(rows: LazyRecordBatchIterator, write: Write) -> None:
     for batch in rows:
         names = batch.schema.names
-        columns = (_json_values(column) for column in batch.columns)
+        columns = (json_values(column) for column in batch.columns)
         write(
-            _ENCODER.encode_lines([dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)])
+            ENCODER.encode_lines([dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)])
         )
 
 
 def _write_parquet(rows: LazyRecordBatchIterator, write: Write) -> None:
-    with pq.ParquetWriter(pa.PythonFile(_Sink(write), mode="w"), rows.schema, compression="zstd") as writer:
+    with _parquet_writer(rows.schema, write) as writer:
         gathered: list[pa.RecordBatch] = []
         for batch in rows:
             gathered.append(batch)
@@ -116,6 +122,17 @@ def _write_parquet(rows: LazyRecordBatchIterator, write: Write) -> None:
                 gathered.clear()
         if gathered:
             writer.write_table(pa.Table.from_batches(gathered))
+
+
+def _parquet_writer(schema: pa.Schema, write: Write) -> pq.ParquetWriter:
+    try:
+        return pq.ParquetWriter(pa.PythonFile(_Sink(write), mode="w"), schema, compression="zstd")
+    except pa.ArrowException as problem:
+        raise InvalidRequestError(
+            f"the rows cannot be written as Parquet: {problem}",
+            "--format",
+            "cast that column in the query, as in cast(x as varchar), or write another format",
+        ) from problem
 
 
 def _bytes(batches: list[pa.RecordBatch]) -> int:
@@ -165,50 +182,25 @@ def _complete_file(output: str) -> Iterator[Write]:
             partial.unlink()
 
 
-def _texts(column: pa.Array) -> list[str]:
-    if not pa.types.is_nested(column.type):
-        return plain_cells(column.cast(pa.string()) if pa.types.is_temporal(column.type) else column)
-    return ["" if value is None else one_line(value) for value in _rendered(column)]
-
-
-def _json_values(column: pa.Array) -> list[Any]:  # Any: what JSON can hold
-    """The values as JSON has them: moments are text, and so is what is no number."""
-    if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
-        return list(pc.replace_substring(column.cast(pa.string()), " ", "T").to_pylist())
-    values = values_of(column)
-    return [_number(value) for value in values] if pa.types.is_floating(column.type) else values
-
-
-def _number(value: float | None) -> float | str | None:
-    if value is None or math.isfinite(value):
-        return value
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+def _cells(column: pa.Array) -> list[str]:
+    flat = _flat(column)
+    return plain_cells(flat.cast(pa.string()) if kinds.is_temporal(flat.type) else flat)
 
 
 def _flat(column: pa.Array) -> pa.Array:
-    return pa.array(_rendered(column), pa.string()) if _is_rendered(column.type) else column
-
-
-def _rendered(column: pa.Array) -> list[str | None]:
-    """Nested values as JSON, others as Python writes them."""
-    text = (lambda value: _ENCODER.encode(value).decode()) if pa.types.is_nested(column.type) else str
-    return [None if value is None else text(value) for value in values_of(column)]
-
-
-def _is_rendered(kind: pa.DataType) -> bool:
-    """What Arrow's CSV cannot write."""
-    return bool(
-        pa.types.is_nested(kind)
-        or pa.types.is_interval(kind)
-        or pa.types.is_duration(kind)
-        or pa.types.is_dictionary(kind)
-        or pa.types.is_null(kind)
-        or isinstance(kind, pa.BaseExtensionType)
-    )
-
-
-def _flat_type(kind: pa.DataType) -> pa.DataType:
-    return pa.string() if _is_rendered(kind) else kind
+    """The column as Arrow's CSV can write it, by `plain_values` where Arrow cannot by itself."""
+    column = stored(column)
+    kind = column.type
+    if kinds.is_nested(kind):
+        texts = [None if value is None else json_text(value) for value in json_values(column)]
+        return pa.array(texts, pa.string())
+    if kinds.is_date(kind) or kinds.is_time(kind) or kinds.is_timestamp(kind):
+        return column if is_in_calendar(column) else moment_texts(column)
+    if kinds.is_string(kind):
+        return checked_texts(column)
+    if kinds.is_boolean(kind) or _is_number(kind):
+        return column
+    return pa.array(json_values(column), pa.string())  # bytes, intervals, nothing but nulls
 
 
 def _is_number(kind: pa.DataType) -> bool:

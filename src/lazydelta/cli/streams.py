@@ -99,12 +99,16 @@ class AlignedRows:
         if not rows:
             return
         if self._widths is None:
-            columns = zip(self._headers, *rows, strict=True)
-            self._widths = [max(self._widths_min.get(column[0], 0), *map(len, column)) for column in columns]
-            with written_at_once(self._console):
-                self._console.print(self._line(self._headers), style="bold")
+            self.write_header(rows)
         with written_at_once(self._console):
             self._console.print("\n".join(map(self._line, rows)))
+
+    def write_header(self, rows: Sequence[Sequence[str]] = ()) -> None:
+        """Print the names of the columns, as wide as these rows need them; none: a table without rows."""
+        columns = zip(self._headers, *rows, strict=True)
+        self._widths = [max(self._widths_min.get(column[0], 0), *map(len, column)) for column in columns]
+        with written_at_once(self._console):
+            self._console.print(self._line(self._headers), style="bold")
 
     def _line(self, cells: Sequence[str]) -> str:
         assert self._widths is not None
