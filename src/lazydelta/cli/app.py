@@ -91,6 +91,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,  # plain help: the same text everywhere, and rich is not loaded for it
     no_args_is_help=True,
+    pretty_exceptions_show_locals=False,  # they may hold credentials
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 

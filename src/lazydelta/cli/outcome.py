@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -17,7 +18,7 @@ import msgspec
 import typer
 
 from lazydelta.cli.prompt_exit import EXIT_INTERRUPTED, leave_on_interrupt, leave_soon
-from lazydelta.cli.streams import stop_writing
+from lazydelta.cli.streams import stop_writing, unwritable
 from lazydelta.cli.text import one_line
 from lazydelta.errors import LazyDeltaError
 from lazydelta.telemetry import LOGGER
@@ -40,6 +41,13 @@ def outcome() -> Iterator[None]:
         raise typer.Exit(EXIT_CLOSED_PIPE) from None
     except KeyboardInterrupt:
         raise typer.Exit(EXIT_INTERRUPTED) from None
+    except OSError as problem:
+        if not _is_of_stdout(problem):
+            raise
+        stop_writing()
+        full = unwritable(problem.strerror)
+        print(error_text(full), file=sys.stderr)
+        raise typer.Exit(full.exit_code) from None
     finally:
         leave_on_interrupt()
 
@@ -53,6 +61,12 @@ def error_text(error: LazyDeltaError) -> str:
             f"  fix:   {one_line(error.fix)}",
         )
     )
+
+
+def _is_of_stdout(problem: OSError) -> bool:
+    """Whether help was being written, which click does by itself, or what is left of it."""
+    (*_, (frame, _line)) = traceback.walk_tb(problem.__traceback__)
+    return frame.f_code.co_name in ("echo", outcome.__name__)
 
 
 def log_to_stderr(*, is_wanted: bool) -> None:

@@ -36,7 +36,7 @@ def prepare_streams() -> None:
     if sys.stderr is None:  # closed before the start: print would fall back to stdout
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - open until the end
     if sys.stdout is None:
-        raise _unwritable("it was closed before the start")
+        raise unwritable("it was closed before the start")
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # text streams here
 
@@ -76,6 +76,11 @@ def stop_writing() -> None:
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     os.close(null)
+
+
+def unwritable(why: str | None) -> LazyDeltaError:
+    """The error of a stdout that takes nothing."""
+    return LazyDeltaError(f"the output cannot be written: {why}", "stdout", "make room, or write elsewhere")
 
 
 class AlignedRows:
@@ -127,8 +132,4 @@ def _write(data: bytes) -> None:
         raise
     except OSError as problem:
         stop_writing()
-        raise _unwritable(problem.strerror) from problem
-
-
-def _unwritable(why: str | None) -> LazyDeltaError:
-    return LazyDeltaError(f"the output cannot be written: {why}", "stdout", "make room, or write elsewhere")
+        raise unwritable(problem.strerror) from problem

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from lazydelta.cli.app import app
 from tests.support.actions import protocol
 from tests.support.table_builder import TableBuilder
 from tests.unit.cli.conftest import COMMAND, Ended, Run, environment
@@ -158,6 +159,19 @@ def test_a_full_disk_is_an_error_and_not_a_bug(table: TableBuilder, command: str
     ended = in_shell('exec "$@" >/dev/full', command, table.path)
     assert ended.exit_code == 1
     assert told(ended)[:2] == ["the output cannot be written: No space left on device", "stdout"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("arguments", [["--help"], ["sidecar", "build", "--help"]])
+def test_help_on_a_full_disk_is_an_error_and_not_a_bug(arguments: list[str], unbuffered: str) -> None:
+    ended = in_shell(f'PYTHONUNBUFFERED={unbuffered} exec "$@" >/dev/full', *arguments)
+    assert ended.exit_code == 1
+    assert told(ended)[:2] == ["the output cannot be written: No space left on device", "stdout"]
+
+
+def test_local_variables_which_may_hold_secrets_are_never_shown() -> None:
+    assert app.pretty_exceptions_show_locals is False
 
 
 @pytest.mark.parametrize("command", ["files", "explain", "info", "history"])
