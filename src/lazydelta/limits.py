@@ -24,6 +24,7 @@ CONNECTIONS_MAX = 32  # requests under way at one host, over all scans of the pr
 OBJECT_VERSIONS_MAX = 1024  # objects of a scan whose e-tag is remembered
 RANGE_COALESCE_BYTES = 64 * KIB  # two ranges closer than this become one request
 READ_BLOCK_BYTES = 1 * MIB  # one request of a column that is streamed
+READ_AHEAD_BLOCKS_MAX = 16  # of a file of a checkpoint on their way at once, beside one of each column
 PARQUET_FOOTER_GUESS_BYTES = 64 * KIB  # read first; most footers fit
 PARQUET_FOOTER_BYTES_MAX = 64 * MIB  # a longer one is taken for damage
 PARQUET_COLUMNS_MAX = 100_000  # leaves and groups of a Parquet file's schema
@@ -114,4 +115,5 @@ assert SIDECAR_ROW_GROUPS_MIN <= SIDECAR_ROW_GROUPS_MAX <= MANIFEST_ROW_GROUPS_M
 assert COMMIT_CHUNK_BYTES <= COMMIT_WHOLE_BYTES_MAX <= TAIL_BYTES_KEPT_MAX
 assert PARQUET_FOOTER_GUESS_BYTES <= READ_BLOCK_BYTES <= PRELOAD_BYTES_MAX
 assert READ_BLOCK_BYTES <= DATA_PRELOAD_BYTES_MAX
+assert READ_AHEAD_BLOCKS_MAX < CONNECTIONS_MAX
 assert PREFETCH_SEGMENTS <= PREFETCH_ADAPTIVE_MAX <= PREFETCH_SEGMENTS_MAX

@@ -18,7 +18,14 @@ from lazydelta.errors import CorruptLogError
 from lazydelta.log.parquet_guard import GuardedFile, chunk_span, read_footer
 from lazydelta.memory_budget import MemoryKind
 from lazydelta.memory_share import MemoryShare
-from lazydelta.storage import ObjectNotFoundError, ObjectTooShortError, RangedFile, Storage
+from lazydelta.storage import (
+    AheadRoom,
+    ObjectNotFoundError,
+    ObjectTooShortError,
+    RangedFile,
+    Storage,
+    is_quick,
+)
 
 _DECODED_GROWTH = 4  # rows take at most about that many times the memory of their chunks
 _DECODED_BYTES = 4 * limits.MIB  # of a slice, about
@@ -35,6 +42,7 @@ class ParquetPart:
         self, storage: Storage, name: str, size_bytes: int, share: MemoryShare | None = None
     ) -> None:
         self._share = share or MemoryShare()
+        self._room = AheadRoom(self._share)
         self.name = name
         self.size_bytes = size_bytes
         self._storage = storage
@@ -82,12 +90,13 @@ class ParquetPart:
         self, row_groups: Sequence[int], columns: Sequence[str], batch_rows: int, *, read_ahead: bool = False
     ) -> Generator[pa.RecordBatch, None, None]:
         """These row groups in this order, these columns (leaves or whole groups), in slices."""
-        chunks = [self._column_chunks(index, columns) for index in row_groups]
-        if not any(chunks):
+        groups = [self._column_chunks(index, columns) for index in row_groups]
+        if not any(groups):
             return
-        flat = [chunk for group in chunks for chunk in group]
-        with self._share.held(_memory_of(flat, columns=len(chunks[0])), MemoryKind.LOG):
-            yield from self._decoded(row_groups, columns, batch_rows, flat, read_ahead=read_ahead)
+        chunks = list(zip(*groups, strict=True))  # of each column, in the order of reading
+        flat = [chunk for group in groups for chunk in group]
+        with self._share.held(_memory_of(flat, columns=len(chunks)), MemoryKind.LOG):
+            yield from self._decoded(row_groups, columns, batch_rows, chunks, read_ahead=read_ahead)
 
     def damaged(self, damage: object) -> DamagedCheckpointError:
         """The error that names this file and what is wrong with it."""
@@ -123,20 +132,23 @@ class ParquetPart:
         row_groups: Sequence[int],
         columns: Sequence[str],
         batch_rows: int,
-        chunks: list[tuple[int, int]],
+        chunks: Sequence[Sequence[tuple[int, int]]],
         *,
         read_ahead: bool,
     ) -> Generator[pa.RecordBatch, None, None]:
         assert self._file is not None
-        if sum(length for _, length in chunks) <= limits.PRELOAD_BYTES_MAX:
+        flat = [chunk for column in chunks for chunk in column]
+        if sum(length for _, length in flat) <= limits.PRELOAD_BYTES_MAX:
             with self.damage_named():
-                self._file.preload(chunks)
+                self._file.preload(flat)
+        elif read_ahead and is_quick(self._storage):
+            self._file.stream_through(flat)
         elif read_ahead:
-            self._file.stream_through(chunks)
+            self._file.stream_columns(chunks, self._room)
         try:
             with self.damage_named():
                 reader = pq.ParquetFile(
-                    GuardedFile(self._file, chunks),
+                    GuardedFile(self._file, flat),
                     metadata=self.metadata,
                     buffer_size=limits.READ_BLOCK_BYTES,
                     pre_buffer=False,
@@ -156,14 +168,14 @@ class ParquetPart:
             self._file.release()
 
     def _column_chunks(self, row_group: int, columns: Sequence[str]) -> list[tuple[int, int]]:
-        """Where the wanted column chunks of a row group lie: (start, length)."""
+        """Where the wanted column chunks of a row group lie: (start, length), by column."""
         group = self.metadata.row_group(row_group)
         found = []
         for leaf, index in self.leaves.items():
             if any(leaf == column or leaf.startswith(column + ".") for column in columns):
                 with self.damage_named():
                     found.append(chunk_span(group.column(index), self.size_bytes))
-        return sorted(found)
+        return found
 
 
 def _memory_of(chunks: Sequence[tuple[int, int]], *, columns: int) -> int:

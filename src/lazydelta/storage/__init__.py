@@ -1,6 +1,7 @@
 """The only room that touches bytes: local folders, Azure and S3 through obstore; retries; counters."""
 
 from lazydelta.storage.access import access_digest
+from lazydelta.storage.ahead_room import AheadRoom
 from lazydelta.storage.background import workers
 from lazydelta.storage.counters import IoCounters, IoSnapshot
 from lazydelta.storage.deadline import Deadline
@@ -18,6 +19,7 @@ from lazydelta.storage.ranged_file import RangedFile
 from lazydelta.storage.url_credentials import split_credentials
 
 __all__ = [
+    "AheadRoom",
     "Deadline",
     "IoCounters",
     "IoSnapshot",

@@ -3,10 +3,10 @@
 Why: `pyarrow.parquet.ParquetFile` reads through any seekable file; this one turns its reads into as few
 requests as the caller's knowledge allows, and every byte goes through the storage's counters.
 Contract: `ParquetFile(RangedFile(…), pre_buffer=False)`, with `buffer_size=limits.READ_BLOCK_BYTES` where
-chunks are declared to `stream_through`. (By default pyarrow buffers ahead and reads whole chunks at once.) A
-read is served from, in this order: the tail of the file, preloaded ranges, streamed chunks, and one request
-of exactly the missing bytes. Reads may come from several threads; `close` cancels read-ahead and drops all
-memory.
+chunks are declared to `stream_through` or `stream_columns`. (By default pyarrow buffers ahead and reads whole
+chunks at once.) A read is served from, in this order: the tail of the file, preloaded ranges, streamed
+chunks, and one request of exactly the missing bytes. Reads may come from several threads; `close` cancels
+read-ahead and drops all memory.
 """
 
 from __future__ import annotations
@@ -17,12 +17,23 @@ import threading
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from lazydelta import limits
+from lazydelta.storage.ahead_room import AheadRoom
 from lazydelta.storage.chunk_stream import ChunkStream
 from lazydelta.storage.interface import Storage
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
+
+
+class _Stretch(msgspec.Struct, frozen=True):
+    """[start, end) of the object, and what reads it."""
+
+    start: int
+    end: int
+    stream: ChunkStream
 
 
 class RangedFile(io.RawIOBase):
@@ -39,7 +50,8 @@ class RangedFile(io.RawIOBase):
         self._lock = threading.Lock()
         self._kept: dict[int, bytes] = {}  # start → bytes: the tail and what was preloaded
         self._kept_starts: list[int] = []
-        self._streams: list[ChunkStream] = []  # by start; disjoint
+        self._stretches: list[_Stretch] = []  # by start; disjoint
+        self._unbegun: list[ChunkStream] = []  # to be sent for with the first read of any
 
     def sibling(self) -> RangedFile:
         """Another handle on the same object, that knows the tail already; the two move independently."""
@@ -70,8 +82,8 @@ class RangedFile(io.RawIOBase):
         with self._lock:
             self._kept = {start: body for start, body in self._kept.items() if start == self._tail_start}
             self._kept_starts = sorted(self._kept)
-            streams, self._streams = self._streams, []
-        for stream in streams:
+            before, self._stretches, self._unbegun = self._stretches, [], []
+        for stream in _streams_of(before):
             stream.close()
 
     def stream_through(
@@ -81,14 +93,35 @@ class RangedFile(io.RawIOBase):
 
         Replaces what was declared before. Nothing is fetched until the first read inside one.
         """
+        self._declare([[each] for each in ranges], block_bytes, None)
+
+    def stream_columns(
+        self,
+        columns: Sequence[Sequence[tuple[int, int]]],
+        room: AheadRoom,
+        *,
+        block_bytes: int = limits.READ_BLOCK_BYTES,
+    ) -> None:
+        """The same for the chunks of columns that are read side by side, each in the order given.
+
+        With the first read the first block of each column is sent for; then as many as the room allows.
+        """
+        self._declare(columns, block_bytes, room)
+
+    def _declare(
+        self, columns: Sequence[Sequence[tuple[int, int]]], block_bytes: int, room: AheadRoom | None
+    ) -> None:
         self._check_open()
-        streams = [
-            ChunkStream(self._fetch, start=start, end=start + length, block_bytes=block_bytes)
-            for start, length in sorted(ranges)
-        ]
+        stretches: list[_Stretch] = []
+        for column, ranges in enumerate(columns):
+            spans = [(start, start + length) for start, length in ranges]
+            stream = ChunkStream(self._fetch, spans, block_bytes=block_bytes, room=room, column=column)
+            stretches.extend(_Stretch(start, end, stream) for start, end in spans)
+        stretches.sort(key=lambda stretch: stretch.start)
         with self._lock:
-            before, self._streams = self._streams, streams
-        for stream in before:
+            before, self._stretches = self._stretches, stretches
+            self._unbegun = [] if room is None else _streams_of(stretches)
+        for stream in _streams_of(before):
             stream.close()
 
     # --- the file ------------------------------------------------------------
@@ -164,12 +197,17 @@ class RangedFile(io.RawIOBase):
         """As much from `start` on as one source can give."""
         with self._lock:
             kept, next_kept = self._kept_at(start)
-            stream, next_stream = self._stream_at(start)
+            stretch, next_stretch = self._stretch_at(start)
+            unbegun: list[ChunkStream] = []
+            if kept is None and stretch is not None:
+                unbegun, self._unbegun = self._unbegun, []
         if kept is not None:
             return [kept[: end - start]]
-        if stream is not None:
-            return stream.read(start, min(end, stream.end, next_kept))
-        stop = min(end, next_kept, next_stream)
+        for stream in unbegun:
+            stream.begin()
+        if stretch is not None:
+            return stretch.stream.read(start, min(end, stretch.end, next_kept))
+        stop = min(end, next_kept, next_stretch)
         return [memoryview(self._fetch(start, stop - start))]
 
     def _kept_at(self, position: int) -> tuple[memoryview | None, int]:
@@ -183,12 +221,12 @@ class RangedFile(io.RawIOBase):
                 return memoryview(body)[position - start :], following
         return None, following
 
-    def _stream_at(self, position: int) -> tuple[ChunkStream | None, int]:
-        """The stream that covers `position`, and where the next one begins."""
-        at = bisect.bisect_right(self._streams, position, key=lambda stream: stream.start)
-        following = self._streams[at].start if at < len(self._streams) else self._size_bytes
-        if at and position < self._streams[at - 1].end:
-            return self._streams[at - 1], following
+    def _stretch_at(self, position: int) -> tuple[_Stretch | None, int]:
+        """What is streamed at `position`, and where the next of it begins."""
+        at = bisect.bisect_right(self._stretches, position, key=lambda stretch: stretch.start)
+        following = self._stretches[at].start if at < len(self._stretches) else self._size_bytes
+        if at and position < self._stretches[at - 1].end:
+            return self._stretches[at - 1], following
         return None, following
 
     def _has(self, start: int, end: int) -> bool:
@@ -211,3 +249,8 @@ class RangedFile(io.RawIOBase):
     def _check_open(self) -> None:
         if self.closed:
             raise ValueError("the file is closed")
+
+
+def _streams_of(stretches: Sequence[_Stretch]) -> list[ChunkStream]:
+    """Each once, in the order of their first stretch."""
+    return list({id(stretch.stream): stretch.stream for stretch in stretches}.values())

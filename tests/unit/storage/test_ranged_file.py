@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 
 from lazydelta import limits
 from lazydelta.errors import StorageError
+from lazydelta.memory_budget import MemoryBudget
+from lazydelta.memory_share import MemoryShare
 from lazydelta.settings import Settings
-from lazydelta.storage import ObjectNotFoundError, RangedFile, Storage, open_storage
+from lazydelta.storage import AheadRoom, ObjectNotFoundError, RangedFile, Storage, open_storage
 from tests.support.faulty_storage import fail_at, faulty
 
 BODY = os.urandom(400_000)
@@ -210,7 +212,7 @@ def test_closing_drops_memory_and_stops_read_ahead(storage: Storage) -> None:
     file.close()
     assert settled(scoped, 2) <= 3
     assert file._kept == {}
-    assert file._streams == []
+    assert file._stretches == []
     for call in (lambda: file.read(1), lambda: file.seek(0), lambda: file.preload([(0, 1)])):
         with pytest.raises(ValueError, match="closed"):
             call()
@@ -233,3 +235,32 @@ def test_a_file_shorter_than_was_said_is_an_error(storage: Storage) -> None:
     file = RangedFile(storage, "small", 2000)
     with pytest.raises(StorageError, match="shorter than the bytes asked for"):
         file.read()
+
+
+def test_columns_are_read_in_any_order_with_blocks_ahead_of_each(storage: Storage) -> None:
+    file, scoped = opened(storage)
+    room = AheadRoom(MemoryShare(MemoryBudget(64 * limits.MIB)))
+    columns = [[(200_000, 50_000), (0, 50_000)], [(250_000, 20_000), (50_000, 20_000)]]
+    file.stream_columns(columns, room, block_bytes=7_000)
+    found = {}
+    for at in range(2):
+        for step in range(0, 50_000, 5_000):
+            for number, column in enumerate(columns):
+                start, length = column[at]
+                if step < length:
+                    file.seek(start + step)
+                    found[number, start + step] = file.read(5_000)
+    assert all(BODY[start : start + 5_000] == body for (_, start), body in found.items())
+    assert len(found) == 28
+    assert scoped.counters.snapshot().bytes_read == 140_000
+    file.close()
+
+
+def test_a_fault_ahead_in_a_column_gives_its_room_back(storage: Storage) -> None:
+    budget = MemoryBudget(64 * limits.MIB)
+    file = RangedFile(faulty(storage, fail_at(6)), "x", len(BODY))
+    file.stream_columns([[(0, 100_000)]], AheadRoom(MemoryShare(budget)), block_bytes=5_000)
+    with pytest.raises(StorageError, match="a fault of the test"):
+        [file.read(5_000) for _ in range(20)]
+    file.close()
+    assert budget.use().held_bytes == 0
