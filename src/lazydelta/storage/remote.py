@@ -25,6 +25,7 @@ from lazydelta.storage.in_time import awaited, in_time
 from lazydelta.storage.interface import ObjectInfo, ObjectNotFoundError, ObjectTooShortError, past_end
 from lazydelta.storage.names import checked_name, uri_of
 from lazydelta.storage.object_versions import ObjectVersions, replaced
+from lazydelta.storage.panics import is_panic, panicked
 from lazydelta.storage.places import Places
 from lazydelta.storage.ranges import coalesce, cut
 from lazydelta.storage.remote_link import RemoteLink
@@ -318,6 +319,10 @@ class RemoteStorage:
             return action()
         except FAILURES as error:
             failure = judge(error, kind=self._link.kind, where=where, request=request)
+        except BaseException as error:
+            if not is_panic(error):
+                raise
+            failure = panicked(where)
         finally:
             self._link.host.gate.leave()
         raise failure

@@ -28,6 +28,7 @@ from obstore.store import AzureStore, S3Store
 
 from lazydelta import limits
 from lazydelta.storage.host_gate import HostGate
+from lazydelta.storage.panics import is_panic
 
 THROTTLED = frozenset({429, 503})
 _MILLISECONDS = ("retry-after-ms", "x-ms-retry-after-ms")  # Azure's own
@@ -68,6 +69,10 @@ def signed_address(store: AzureStore | S3Store, key: str) -> str | None:
     try:
         return obstore.sign(store, "GET", key, timedelta(seconds=60))
     except BaseError:
+        return None
+    except BaseException as error:
+        if not is_panic(error):
+            raise
         return None
 
 

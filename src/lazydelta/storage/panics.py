@@ -1,0 +1,22 @@
+"""A panic of the native library: an exception that is none of Python's, made an error of ours.
+
+Why: it derives from `BaseException`, so that it would pass every `except` on its way and end the process.
+"""
+
+from __future__ import annotations
+
+from lazydelta.errors import StorageError
+
+
+def is_panic(error: BaseException) -> bool:
+    """Whether Rust gave up: its own exception, which is none of Python's and cannot be imported."""
+    return (type(error).__module__, type(error).__name__) == ("pyo3_runtime", "PanicException")
+
+
+def panicked(where: str) -> StorageError:
+    """The error for that; what it says may hold anything, and goes to stderr anyhow."""
+    return StorageError(
+        "the library that talks to the store panicked",
+        where,
+        "run it again; if it happens again, report it with what stderr shows",
+    )
