@@ -20,13 +20,14 @@ from lazydelta.storage.local import is_quick
 
 P = ParamSpec("P")
 T = TypeVar("T")
-_HOSTS_BUSY_MAX = 4
 
 
 @cache
 def pool() -> ThreadPoolExecutor:
     """The shared pool; a host that stalls may keep as many of its threads as it has permits, others go on."""
-    return ThreadPoolExecutor(_HOSTS_BUSY_MAX * limits.CONNECTIONS_MAX, thread_name_prefix="lazydelta-io")
+    return ThreadPoolExecutor(
+        limits.HOSTS_BUSY_MAX * limits.CONNECTIONS_MAX, thread_name_prefix="lazydelta-io"
+    )
 
 
 def workers(storage: Storage, count: int, name: str) -> Executor:

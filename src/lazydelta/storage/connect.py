@@ -17,6 +17,7 @@ import msgspec
 from obstore.exceptions import BaseError, UnknownConfigurationKeyError
 from obstore.store import AzureStore, S3Store
 
+from lazydelta import limits
 from lazydelta.errors import InvalidRequestError
 from lazydelta.settings import Settings, process_environment
 from lazydelta.storage.address import TableAddress
@@ -27,7 +28,6 @@ from lazydelta.storage.providers import RenewingProvider, options_of, profile_se
 from lazydelta.storage.s3_access import s3_access
 
 Config = dict[str, Any]  # obstore's are TypedDicts, which cannot be built key by key
-CONNECT_TIMEOUT_SECONDS_MAX = 5.0
 
 
 class Client(msgspec.Struct, frozen=True, eq=False, kw_only=True):
@@ -155,7 +155,7 @@ def _set_timeouts(client: Config, settings: Settings) -> None:
     stall = whole / settings.request_attempts_max
     client.setdefault("timeout", timedelta(seconds=whole))
     client.setdefault("read_timeout", timedelta(seconds=stall))
-    client.setdefault("connect_timeout", timedelta(seconds=min(stall, CONNECT_TIMEOUT_SECONDS_MAX)))
+    client.setdefault("connect_timeout", timedelta(seconds=min(stall, limits.CONNECT_SECONDS_MAX)))
 
 
 def _unknown_key(address: TableAddress, config: Config) -> str:

@@ -20,7 +20,6 @@ from lazydelta import limits
 from lazydelta.storage.deadline import NEVER, Deadline
 
 T = TypeVar("T")
-_HOSTS_STALLED_MAX = 4  # whose abandoned calls leave threads for others
 
 
 def in_time(call: Callable[[], T], deadline: Deadline, where: str) -> T:
@@ -49,7 +48,7 @@ def awaited(future: Future[T], deadline: Deadline, where: str) -> T:
 @cache
 def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(
-        _HOSTS_STALLED_MAX * limits.CONNECTIONS_MAX, thread_name_prefix="lazydelta-in-time"
+        limits.HOSTS_BUSY_MAX * limits.CONNECTIONS_MAX, thread_name_prefix="lazydelta-in-time"
     )
 
 

@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from lazydelta import limits
 from lazydelta.errors import AccessDeniedError, StorageError
 from lazydelta.storage.counters import IoCounters, IoTicket
 from lazydelta.storage.deadline import NEVER, Deadline
@@ -26,7 +27,6 @@ from lazydelta.storage.object_versions import ObjectVersions
 from lazydelta.storage.places import Places
 from lazydelta.storage.ranges import coalesce, cut
 
-_QUICK_SECONDS = 0.0005  # a file out of the system's memory takes a tenth of it
 _READS_WATCHED = 4
 _ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
@@ -88,7 +88,7 @@ class LocalStorage:
     @property
     def is_quick(self) -> bool:
         """Whether a small file takes less time than to hand its reading over to a thread."""
-        return min(tuple(self._read_seconds), default=_QUICK_SECONDS) < _QUICK_SECONDS
+        return min(tuple(self._read_seconds), default=limits.QUICK_READ_SECONDS) < limits.QUICK_READ_SECONDS
 
     def list_from(self, folder: str, after: str | None = None) -> Iterator[ObjectInfo]:
         """Files directly below `folder` whose name sorts after `after`."""

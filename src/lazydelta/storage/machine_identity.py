@@ -17,12 +17,11 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
+from lazydelta import limits
 from lazydelta.storage.providers import ProviderProblem
 
 IDENTITY_URL = "http://169.254.169.254/metadata/identity/oauth2/token"
 _RESOURCE = "https://storage.azure.com"
-_CONNECT_SECONDS = 1.0  # the address answers at once, or there is none
-_CLI_SECONDS = 30.0
 Credential = dict[str, Any]  # Any: text, and a datetime
 
 
@@ -49,7 +48,9 @@ def _managed() -> Credential:
     parts = urlsplit(IDENTITY_URL)
     query = urlencode({"api-version": "2019-08-01", "resource": _RESOURCE})
     # Not by a proxy: the address exists on this machine alone.
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_CONNECT_SECONDS)
+    connection = http.client.HTTPConnection(
+        parts.hostname or "", parts.port, timeout=limits.IDENTITY_CONNECT_SECONDS
+    )
     try:
         connection.request("GET", f"{parts.path}?{query}", headers={"Metadata": "true"})
         answer = connection.getresponse()
@@ -69,7 +70,7 @@ def _by_cli() -> Credential:
         raise ProviderProblem("the Azure CLI is not installed")
     command = [program, "account", "get-access-token", "--output", "json", "--resource", _RESOURCE]
     try:
-        done = subprocess.run(command, capture_output=True, check=False, timeout=_CLI_SECONDS)
+        done = subprocess.run(command, capture_output=True, check=False, timeout=limits.IDENTITY_CLI_SECONDS)
     except (OSError, subprocess.TimeoutExpired):
         raise ProviderProblem("the Azure CLI does not answer") from None
     if done.returncode != 0:

@@ -4,9 +4,9 @@ A provider is a callable without arguments that returns what obstore's providers
 or `access_key` for Azure; `access_key_id`, `secret_access_key` and `token` for S3; with `expires_at`, or
 without), an Azure bearer token as text, or an awaitable of either. Objects of azure-identity (`get_token`)
 and sessions of boto3 (`get_credentials`) are taken as they are.
-Contract: obstore holds what it is given for `LEASE_SECONDS` and then asks here, so that `renew` (after a
-store refused) takes effect that soon. The provider itself is asked only when what it gave is about to run
-out, or was refused. What it raises is told by its type alone: the text may hold secrets.
+Contract: obstore holds what it is given for `limits.CREDENTIAL_LEASE_SECONDS` and then asks here, so that
+`renew` (after a store refused) takes effect that soon. The provider itself is asked only when what it gave is
+about to run out, or was refused. What it raises is told by its type alone: the text may hold secrets.
 """
 
 from __future__ import annotations
@@ -22,12 +22,9 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
+from lazydelta import limits
 from lazydelta.errors import InvalidRequestError
 
-LEASE_SECONDS = 0.25
-RENEWAL_SECONDS_MIN = 1.0  # between two refusals that make a provider be asked anew
-_MARGIN_SECONDS_MAX = 60.0  # before the end; half of the lifetime where that is less
-_SESSION_SECONDS = 300.0  # how long keys of a session are used: it renews them ten minutes before their end
 _AZURE_SCOPE = "https://storage.azure.com/.default"
 _FORMS = {
     "azure": ({"token"}, {"sas_token"}, {"access_key"}),
@@ -54,7 +51,7 @@ class RenewingProvider:
         self._lock = threading.Lock()
         self._held: dict[str, Any] | None = None
         self._renew_at = self._expires_at = datetime.max.replace(tzinfo=UTC)
-        self._renewed_at = -RENEWAL_SECONDS_MIN
+        self._renewed_at = -limits.CREDENTIAL_RENEWAL_SECONDS_MIN
         self._renewals = 0
 
     def __call__(self) -> dict[str, Any]:
@@ -64,7 +61,10 @@ class RenewingProvider:
             if self._held is None or now >= self._renew_at:
                 self._fetch(now)
             assert self._held is not None, "a fetch gives credentials or raises"
-            return {**self._held, "expires_at": min(self._expires_at, now + timedelta(seconds=LEASE_SECONDS))}
+            return {
+                **self._held,
+                "expires_at": min(self._expires_at, now + timedelta(seconds=limits.CREDENTIAL_LEASE_SECONDS)),
+            }
 
     def __repr__(self) -> str:
         return f"RenewingProvider({self._kind})"
@@ -76,7 +76,7 @@ class RenewingProvider:
         A renewal counts once obstore has forgotten what it had: until then requests go out with that.
         """
         with self._lock:
-            is_under_way = time.monotonic() < self._renewed_at + LEASE_SECONDS
+            is_under_way = time.monotonic() < self._renewed_at + limits.CREDENTIAL_LEASE_SECONDS
             return self._renewals - 1 if is_under_way and self._renewals else self._renewals
 
     def renew(self, seen: int) -> bool:
@@ -88,11 +88,11 @@ class RenewingProvider:
         with self._lock:
             now = time.monotonic()
             if self._renewals == seen:
-                if now - self._renewed_at < RENEWAL_SECONDS_MIN:
+                if now - self._renewed_at < limits.CREDENTIAL_RENEWAL_SECONDS_MIN:
                     return False
                 self._held, self._renewed_at = None, now
                 self._renewals += 1
-            wait_seconds = self._renewed_at + LEASE_SECONDS - now
+            wait_seconds = self._renewed_at + limits.CREDENTIAL_LEASE_SECONDS - now
         time.sleep(max(0.0, wait_seconds))
         return True
 
@@ -109,7 +109,9 @@ class RenewingProvider:
         self._renew_at = self._expires_at
         if expires_at is not None:
             lifetime = (expires_at - now).total_seconds()
-            self._renew_at -= timedelta(seconds=max(0.0, min(_MARGIN_SECONDS_MAX, lifetime / 2)))
+            self._renew_at -= timedelta(
+                seconds=max(0.0, min(limits.CREDENTIAL_MARGIN_SECONDS_MAX, lifetime / 2))
+            )
 
 
 def provider_of(given: Any, *, kind: str) -> RenewingProvider:  # Any: an object of some other library
@@ -181,7 +183,7 @@ def _session_keys(session: Any) -> dict[str, Any]:
         "access_key_id": keys.access_key,
         "secret_access_key": keys.secret_key,
         "token": keys.token,
-        "expires_at": datetime.now(UTC) + timedelta(seconds=_SESSION_SECONDS),
+        "expires_at": datetime.now(UTC) + timedelta(seconds=limits.CREDENTIAL_SESSION_SECONDS),
     }
 
 

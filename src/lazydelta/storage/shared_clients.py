@@ -14,12 +14,12 @@ import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping
 
+from lazydelta import limits
 from lazydelta.settings import Settings
 from lazydelta.storage.access import access_digest
 from lazydelta.storage.address import TableAddress
 from lazydelta.storage.connect import Client, connected
 
-_CLIENTS_MAX = 16
 _clients: OrderedDict[Hashable, Client] = OrderedDict()
 _lock = threading.Lock()
 
@@ -39,7 +39,7 @@ def shared_client(address: TableAddress, settings: Settings, environment: Mappin
     with _lock:
         client = _clients.pop(key, None) or connected(address, settings, environment)
         _clients[key] = client
-        while len(_clients) > _CLIENTS_MAX:
+        while len(_clients) > limits.CLIENTS_KEPT_MAX:
             _clients.popitem(last=False)
         return client
 

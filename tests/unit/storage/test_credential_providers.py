@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
+from lazydelta import limits
 from lazydelta.errors import InvalidRequestError
-from lazydelta.storage import providers
 from lazydelta.storage.providers import (
-    LEASE_SECONDS,
     ProviderProblem,
     RenewingProvider,
     options_of,
@@ -45,7 +44,8 @@ def test_a_provider_is_asked_once_while_its_answer_lasts() -> None:
     assert {answer["token"] for answer in answers} == {"token 1"}
     assert counted.calls == 1
     assert all(
-        answer["expires_at"] - datetime.now(UTC) <= timedelta(seconds=LEASE_SECONDS) for answer in answers
+        answer["expires_at"] - datetime.now(UTC) <= timedelta(seconds=limits.CREDENTIAL_LEASE_SECONDS)
+        for answer in answers
     )
 
 
@@ -95,7 +95,7 @@ def test_requests_that_are_refused_together_ask_the_provider_once(monkeypatch: p
     provider()
     assert outcomes == [True] * 8
     assert counted.calls == 2
-    monkeypatch.setattr(providers, "RENEWAL_SECONDS_MIN", 0.0)
+    monkeypatch.setattr(limits, "CREDENTIAL_RENEWAL_SECONDS_MIN", 0.0)
     assert provider.renew(provider.renewals)
 
 
@@ -104,7 +104,7 @@ def test_a_request_that_begins_during_a_renewal_may_be_tried_again() -> None:
     provider()
     renewing = threading.Thread(target=provider.renew, args=(provider.renewals,))
     renewing.start()
-    time.sleep(LEASE_SECONDS / 4)
+    time.sleep(limits.CREDENTIAL_LEASE_SECONDS / 4)
     during = provider.renewals  # obstore may still have the old answer
     renewing.join()
     assert provider.renew(during)

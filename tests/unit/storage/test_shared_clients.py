@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from lazydelta import limits
 from lazydelta.settings import LocationOptions, Settings
 from lazydelta.storage import access_digest, open_storage
 from lazydelta.storage import shared_clients as clients
@@ -56,12 +57,12 @@ def test_a_variable_that_a_client_may_look_at_makes_another_client(monkeypatch: 
 
 def test_few_clients_are_held_and_the_latest_used_stay() -> None:
     first = client_of("abfss://lake@acct/one")
-    for number in range(clients._CLIENTS_MAX - 1):
+    for number in range(limits.CLIENTS_KEPT_MAX - 1):
         client_of(f"abfss://lake{number}@acct/one")
     assert client_of("abfss://lake@acct/one") is first
-    for number in range(clients._CLIENTS_MAX):
+    for number in range(limits.CLIENTS_KEPT_MAX):
         client_of(f"abfss://lake{number}@acct/one")
-    assert len(clients._clients) == clients._CLIENTS_MAX
+    assert len(clients._clients) == limits.CLIENTS_KEPT_MAX
     assert client_of("abfss://lake@acct/one") is not first
 
 
