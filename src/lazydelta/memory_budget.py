@@ -10,7 +10,7 @@ Contract: thread-safe; what is held stays within the limit. A piece larger than 
 that one of each kind always fits; whoever waits holds no other piece of that kind, and goes on when others
 have: a scan that holds one already gets the next at once. Where nothing at all comes back for
 `limits.MEMORY_WAIT_SECONDS` (every consumer has stopped pulling), the first in line goes on all the same, and
-is counted. A forked child begins with nothing held.
+is counted. Whoever waits can be told from another thread to stop. A forked child begins with nothing held.
 """
 
 from __future__ import annotations
@@ -47,12 +47,17 @@ class MemoryUse(msgspec.Struct, frozen=True, kw_only=True):
     overdrafts: int  # waits that ended because nothing came back
 
 
-class _Waiter:
-    __slots__ = ("byte_count", "is_granted", "wake")
+class WaitStoppedError(Exception):
+    """Whoever waits was told to stop, or would begin to wait after that."""
 
-    def __init__(self, byte_count: int) -> None:
+
+class _Waiter:
+    __slots__ = ("byte_count", "is_granted", "stop", "wake")
+
+    def __init__(self, byte_count: int, stop: threading.Event | None) -> None:
         self.byte_count = byte_count
         self.is_granted = False
+        self.stop = stop
         self.wake = threading.Event()
 
 
@@ -106,10 +111,18 @@ class MemoryBudget:
         with self._lock:
             return self._grant_ahead(byte_count)
 
-    def take(self, byte_count: int, kind: MemoryKind, *, may_wait: bool = True) -> tuple[int, float]:
+    def take(
+        self,
+        byte_count: int,
+        kind: MemoryKind,
+        *,
+        may_wait: bool = True,
+        stop: threading.Event | None = None,
+    ) -> tuple[int, float]:
         """Wait until so much is there; how many bytes to give back one day, and the seconds waited.
 
-        Who holds a piece of the kind already must not wait: others may wait for that one.
+        Who holds a piece of the kind already must not wait: others may wait for that one. `stop_waiting` with
+        the same `stop` ends the wait by a `WaitStoppedError`.
         """
         assert kind is not MemoryKind.AHEAD, "what is optional never waits"
         with self._lock:
@@ -124,12 +137,24 @@ class MemoryBudget:
             if not self._lines[kind] and self._fits(granted, kind):
                 self._hold(granted, kind)
                 return granted, 0.0
-            waiter = _Waiter(granted)
+            if stop is not None and stop.is_set():
+                raise WaitStoppedError
+            waiter = _Waiter(granted, stop)
             self._lines[kind].append(waiter)
             self._waits += 1
         began = time.monotonic()
         self._wait(waiter, kind)
         return granted, time.monotonic() - began
+
+    def stop_waiting(self, stop: threading.Event) -> None:
+        """Set the event; whoever waits with it ends at once, and nobody begins to."""
+        with self._lock:
+            stop.set()
+            for line in self._lines:
+                for waiter in [waiter for waiter in line if waiter.stop is stop]:
+                    line.remove(waiter)
+                    waiter.wake.set()
+            self._serve()
 
     def hold(self, byte_count: int) -> None:
         """So much is held, whether there is room or not: what a scan cannot do without."""
@@ -222,10 +247,12 @@ class MemoryBudget:
             with self._lock:
                 if waiter.is_granted:
                     self._drop(waiter.byte_count, kind)
-                else:
+                elif waiter in line:
                     line.remove(waiter)
                 self._serve()
             raise
+        if not waiter.is_granted:
+            raise WaitStoppedError
 
 
 PROCESS_MEMORY = MemoryBudget()

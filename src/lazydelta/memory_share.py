@@ -2,6 +2,7 @@
 
 Contract: thread-safe. `close` gives back whatever is still held; what comes afterwards, from a thread that
 had not noticed, counts for nothing. A share that was never closed holds only what `held` and `give` leave.
+`stop_waiting` and `close` end a wait in another thread at once, by an error.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lazydelta import limits
-from lazydelta.memory_budget import PROCESS_MEMORY, MemoryBudget, MemoryKind
+from lazydelta.errors import InvalidRequestError
+from lazydelta.memory_budget import PROCESS_MEMORY, MemoryBudget, MemoryKind, WaitStoppedError
 from lazydelta.telemetry import log_event
 
 
@@ -23,6 +25,7 @@ class MemoryShare:
         self._lock = threading.Lock()
         self._held = [0, 0, 0]  # by kind
         self._is_closed = False
+        self._stop = threading.Event()
         self.waits = 0
         self.wait_seconds = 0.0
 
@@ -49,7 +52,16 @@ class MemoryShare:
         """What is needed to go on, after a wait unless some of the kind is held; how much to give back."""
         if self._is_closed or byte_count <= 0:
             return 0
-        granted, seconds = self._budget.take(byte_count, kind, may_wait=self._held[kind] == 0)
+        try:
+            granted, seconds = self._budget.take(
+                byte_count, kind, may_wait=self._held[kind] == 0, stop=self._stop
+            )
+        except WaitStoppedError:
+            raise InvalidRequestError(
+                "the scan was closed while it waited for memory",
+                "the memory of this process",
+                "run the scan again; delta.memory.bytes gives scans more room",
+            ) from None
         if seconds:
             self.waits += 1
             self.wait_seconds += seconds
@@ -74,8 +86,13 @@ class MemoryShare:
         finally:
             self.give(granted, kind)
 
+    def stop_waiting(self) -> None:
+        """Whoever waits here for memory, in whichever thread, ends with an error; nobody waits any more."""
+        self._budget.stop_waiting(self._stop)
+
     def close(self) -> None:
         """Give everything back."""
+        self.stop_waiting()
         with self._lock:
             self._is_closed = True
             held, self._held = self._held, [0, 0, 0]

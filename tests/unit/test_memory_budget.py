@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
+from lazydelta.errors import InvalidRequestError
 from lazydelta.memory_budget import MemoryBudget, MemoryKind
 from lazydelta.memory_share import MemoryShare
 from lazydelta.scan.cache import ByteCache, CacheKind, Owner
@@ -244,3 +245,48 @@ def test_a_reservation_costs_microseconds() -> None:
         with share.held(1 << 20, LOG):
             pass
     assert (time.perf_counter() - began) / 10_000 < 100e-6
+
+
+@pytest.mark.parametrize("how", ["stop_waiting", "close"])
+def test_a_share_that_is_closed_ends_the_wait_in_another_thread_and_the_next_in_line_is_served(
+    how: str,
+) -> None:
+    budget = MemoryBudget(1000, wait_seconds=600)
+    for _ in range(2):
+        budget.take(250, LOG)
+    share, other = MemoryShare(budget), MemoryShare(budget)
+    assert other.try_take(0)
+    budget.take(200, LOG)
+    errors: list[BaseException] = []
+    done = threading.Event()
+
+    def wait() -> None:
+        try:
+            share.take(250, LOG)
+        except InvalidRequestError as error:
+            errors.append(error)
+
+    waiter = beside(wait)
+    assert eventually(lambda: budget.use().waiting == 1)
+    beside(lambda: (other.take(50, LOG), done.set()))  # fits, but comes behind
+    assert eventually(lambda: budget.use().waiting == 2)
+    getattr(share, how)()
+    waiter.join(5)
+    assert done.wait(5)
+    assert "closed while it waited for memory" in str(errors[0])
+    assert budget.use().waiting == 0
+    assert budget.use().held_bytes == 750
+    assert share.held_bytes == 0
+
+
+def test_whoever_was_told_to_stop_takes_what_is_there_but_does_not_wait() -> None:
+    budget = MemoryBudget(1000, wait_seconds=600)
+    share = MemoryShare(budget)
+    share.stop_waiting()
+    assert share.take(250, LOG) == 250
+    share.give(250, LOG)
+    for _ in range(3):
+        budget.take(250, LOG)
+    with pytest.raises(InvalidRequestError, match="closed"):
+        share.take(250, LOG)
+    assert budget.use().waiting == 0

@@ -12,14 +12,19 @@ import pyarrow as pa
 import pytest
 
 import lazydelta as ld
-from lazydelta.memory_budget import MemoryBudget
+from lazydelta.errors import InvalidRequestError
+from lazydelta.log.snapshot import open_snapshot
+from lazydelta.memory_budget import MemoryBudget, MemoryKind
 from lazydelta.memory_share import MemoryShare
 from lazydelta.rows.materialize import backwards
 from lazydelta.rows.prefetch import Prefetch
 from lazydelta.rows.row_threads import give_threads, take_threads, threads_in_use
+from lazydelta.scan import FileScan, LazyScanConfig
 from lazydelta.scan.keys import FileKeys
 from lazydelta.scan.remove_set import RemoveSet
+from lazydelta.settings import Settings
 from lazydelta.sidecar.read.read_ahead import ReadAhead
+from lazydelta.storage import open_storage
 from tests.support.row_tables import eventually, readings_table
 
 
@@ -175,3 +180,53 @@ def test_runs_of_rows_share_their_threads_and_each_has_one() -> None:
     for count in counts:
         give_threads(count)
     assert threads_in_use() == before
+
+
+@pytest.mark.parametrize("prefetch_size", [0, 2])
+@pytest.mark.parametrize("kind", [MemoryKind.LOG, MemoryKind.ROWS])
+def test_closing_an_iterator_ends_a_consumer_that_waits_for_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: MemoryKind, prefetch_size: int
+) -> None:
+    budget = MemoryBudget(8 << 20, wait_seconds=600)
+    monkeypatch.setattr("lazydelta.memory_share.PROCESS_MEMORY", budget)
+    url = readings_table(tmp_path, hours=4, checkpoint_at=3)
+    table = ld.open(url, storage_options={"delta.cache.bytes": "0"})
+    for _ in range(3):
+        budget.take(2 << 20, kind)
+    rows = table.scan().batches(prefetch_size=prefetch_size)
+    errors: list[BaseException] = []
+
+    def consume() -> None:
+        try:
+            list(rows)
+        except BaseException as error:  # noqa: BLE001 - looked at below
+            errors.append(error)
+
+    consumer = threading.Thread(target=consume, daemon=True)
+    consumer.start()
+    assert eventually(lambda: budget.use().waiting == 1)
+    rows.close()
+    consumer.join(5)
+    assert not consumer.is_alive()
+    assert isinstance(errors[0], InvalidRequestError)
+    assert "closed" in str(errors[0])
+    assert eventually(lambda: budget.use().held_bytes == 6 << 20)
+    assert budget.use().waiting == budget.use().overdrafts == 0
+
+
+def test_a_scan_of_files_that_waits_for_memory_can_be_told_to_stop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    budget = MemoryBudget(8 << 20, wait_seconds=600)
+    url = readings_table(tmp_path, hours=4, checkpoint_at=3)
+    snapshot = open_snapshot(open_storage(url, Settings()), parallelism=2)
+    for _ in range(3):
+        budget.take(2 << 20, MemoryKind.LOG)
+    share = MemoryShare(budget)
+    with ThreadPoolExecutor(1) as other:
+        found = other.submit(list, FileScan(snapshot, LazyScanConfig()).batches(share=share))
+        assert eventually(lambda: budget.use().waiting == 1)
+        share.stop_waiting()
+        with pytest.raises(InvalidRequestError, match="closed while it waited for memory"):
+            found.result(5)
+    assert budget.use().held_bytes == 6 << 20

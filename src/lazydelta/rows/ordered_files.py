@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lazydelta import limits
+from lazydelta.memory_share import MemoryShare
 from lazydelta.predicate import BoundPredicate
 from lazydelta.predicate.rows import matches
 from lazydelta.protocol.partition_values import parse_partition_column, raw_partition_column
@@ -32,12 +33,21 @@ class OrderedFileIterator:
     """The files of one run; `for` pulls them from the log, closing the generator ends the scan of files."""
 
     def __init__(
-        self, scan: FileScan, *, row_limit: int | None = None, after: RowPosition | None = None
+        self,
+        scan: FileScan,
+        *,
+        row_limit: int | None = None,
+        after: RowPosition | None = None,
+        share: MemoryShare | None = None,
     ) -> None:
-        """`row_limit`: no more rows are needed; heeded where that is safe. `after`: of an ordered scan."""
+        """`row_limit`: no more rows are needed; heeded where that is safe. `after`: of an ordered scan.
+
+        `share`: of memory, for the scan of files.
+        """
         assert after is None or scan.config.order is not None, "an anchor needs an order"
         self._scan = scan
         self._after = after
+        self._share = share
         self._row_limit = row_limit if covers_limit(scan.predicate) else None
         self._descending = scan.config.order == ScanOrder.DESC
 
@@ -68,7 +78,7 @@ class OrderedFileIterator:
     def _files(self) -> Generator[DataFile, None, None]:
         counts = self._row_limit is not None
         columns = (*DATA_FILE_COLUMNS, NUM_RECORDS) if counts else DATA_FILE_COLUMNS
-        with closing(self._scan.batches(columns, with_keys=True)) as batches:
+        with closing(self._scan.batches(columns, with_keys=True, share=self._share)) as batches:
             for batch in batches:
                 yield from data_files(self._certain(batch) if counts else batch)
 

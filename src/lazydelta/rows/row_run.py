@@ -60,13 +60,18 @@ class RowRun:
         *,
         version: int,
         timeout_seconds: float,
+        files_share: MemoryShare,
     ) -> None:
-        """`timeout_seconds`: after the first pull nothing is asked of the store later than this; 0: ever."""
+        """`timeout_seconds`: after the first pull nothing is asked of the store later than this; 0: ever.
+
+        `files_share`: of memory, that the scan of files waits with.
+        """
         self._plan = plan
         self._files = files
         self._storage = storage
         self._version = version
         self._timeout_seconds = timeout_seconds
+        self._files_share = files_share
         self._lock = Lock()
         self._stages: _Stages | None = None
         self._is_stopped = False
@@ -94,8 +99,10 @@ class RowRun:
             is_again, self._is_stopped = self._is_stopped, True
             stages = self._stages
         self.tally.end()
+        self._files_share.stop_waiting()
         if stages is None:
             return
+        stages.share.stop_waiting()  # before a stage is closed that somebody waits in
         stages.rows.close()
         stages.segments.close()
         if stages.pool is not None:

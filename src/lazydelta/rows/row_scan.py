@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from lazydelta import limits
 from lazydelta.errors import InvalidRequestError
+from lazydelta.memory_share import MemoryShare
 from lazydelta.rows.iterator import LazyRecordBatchIterator
 from lazydelta.rows.located_rows import LocatedRows, RowPosition
 from lazydelta.rows.ordered_files import OrderedFileIterator
@@ -120,10 +121,12 @@ class RowScan:
             is_located=is_located,
             after=after,
         )
+        share = MemoryShare()
         run = RowRun(
             plan,
-            iter(OrderedFileIterator(self.files, row_limit=self.limit, after=after)),
+            iter(OrderedFileIterator(self.files, row_limit=self.limit, after=after, share=share)),
             snapshot.storage,
+            files_share=share,
             version=snapshot.version,
             timeout_seconds=config.scan_timeout_seconds,
         )

@@ -23,6 +23,7 @@ from lazydelta.log.checkpoint import RowRequest
 from lazydelta.log.commits import ReverseCommitReader
 from lazydelta.log.file_rows import DEFAULT_COLUMNS, FILE_COLUMNS, RAW_PATH, Batches
 from lazydelta.log.snapshot import Snapshot
+from lazydelta.memory_share import MemoryShare
 from lazydelta.predicate import BoundPredicate, Expression, bind, parse_where
 from lazydelta.protocol.statistics import StatsColumn
 from lazydelta.scan.config import LazyScanConfig, ScanStrategy
@@ -78,13 +79,20 @@ class FileScan:
         self._io = IoCounters()
         self._check_floor()
 
-    def batches(self, columns: Sequence[str] = DEFAULT_COLUMNS, *, with_keys: bool = False) -> Batches:
+    def batches(
+        self,
+        columns: Sequence[str] = DEFAULT_COLUMNS,
+        *,
+        with_keys: bool = False,
+        share: MemoryShare | None = None,
+    ) -> Batches:
         """Live files as Arrow, `columns` of `FILE_COLUMNS` and `num_records`, at most `batch_size` a batch.
 
         `with_keys` adds what an ordered scan goes by: `order_value`, unless that is the path, and `raw_path`.
+        By `share`, a new one, another thread may end the run's waits for memory.
         """
         _check_columns(columns)
-        return self._run(tuple(columns), with_keys=with_keys)
+        return self._run(tuple(columns), share or MemoryShare(), with_keys=with_keys)
 
     def report(self) -> ScanReport:
         """What the latest run did; runs the scan once, for its numbers alone, if none has begun."""
@@ -175,8 +183,8 @@ class FileScan:
                 tally.unknown_actions = tripwire.unknown
                 self._record(tally)
 
-    def _run(self, columns: tuple[str, ...], *, with_keys: bool) -> Batches:
-        tally, snapshot, sidecar = ScanTally(), self.snapshot, self.sidecar
+    def _run(self, columns: tuple[str, ...], share: MemoryShare, *, with_keys: bool) -> Batches:
+        tally, snapshot, sidecar = ScanTally(share=share), self.snapshot, self.sidecar
         deadline = Deadline.after(self.config.scan_timeout_seconds)
         strategy, reason = choose_strategy(
             snapshot.segment,
