@@ -1,13 +1,14 @@
 """Secrets stay secret: the whole read path with credentials of every kind, and not one in what it says.
 
-Searched is everything that comes out: rows and pages, `repr` and `explain`, metrics, log records at debug,
-standard output and error, the command line, errors of many kinds with their tracebacks. Searched for are the
-secrets as they are, percent-encoded or decoded, and in base64.
+Searched is everything that comes out: rows and pages, `repr` and `explain`, metrics, also as OpenTelemetry
+exports them, log records at debug, standard output and error, the command line, errors of many kinds with
+their tracebacks. Searched for are the secrets as they are, percent-encoded or decoded, and in base64.
 """
 
 from __future__ import annotations
 
 import base64
+import io
 import logging
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -20,9 +21,16 @@ import deltalake
 import msgspec
 import pyarrow as pa
 import pytest
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import (
+    ConsoleMetricExporter,
+    InMemoryMetricReader,
+    PeriodicExportingMetricReader,
+)
 from typer.testing import CliRunner
 
 import lazydelta as ld
+from lazydelta import telemetry
 from lazydelta.cli.app import app
 from lazydelta.errors import LazyDeltaError
 from lazydelta.settings import build_settings
@@ -72,6 +80,44 @@ def listener() -> Iterator[Listener]:
     finally:
         root.removeHandler(handler)
         root.setLevel(level)
+
+
+class Exporter:
+    """What OpenTelemetry would send to a collector, by two of its exporters."""
+
+    def __init__(self) -> None:
+        self._text = io.StringIO()
+        self._memory = InMemoryMetricReader()
+        console = PeriodicExportingMetricReader(
+            ConsoleMetricExporter(out=self._text), export_interval_millis=3_600_000
+        )
+        self._provider = MeterProvider(metric_readers=[self._memory, console])
+
+    def get_meter(self, name: str) -> Any:
+        return self._provider.get_meter(name)
+
+    def said(self) -> list[str]:
+        """Everything so far; the numbers of scans must be among it."""
+        self._provider.force_flush()
+        said = [self._text.getvalue(), repr(self._memory.get_metrics_data())]
+        assert all("delta.lazy.files_emitted" in text and "delta.lazy.requests" in text for text in said)
+        return said
+
+    def close(self) -> None:
+        self._provider.shutdown()
+
+
+@pytest.fixture
+def exporter(monkeypatch: pytest.MonkeyPatch) -> Iterator[Exporter]:
+    """In the place of the process's own meters, which can be set only once."""
+    found = Exporter()
+    monkeypatch.setattr(telemetry, "otel", found)
+    telemetry._instruments.cache_clear()
+    try:
+        yield found
+    finally:
+        found.close()
+        telemetry._instruments.cache_clear()
 
 
 @pytest.fixture(scope="module")
@@ -138,17 +184,25 @@ def test_nothing_that_reading_from_azure_says_has_the_secret(
     secure_azurite: SecureAzurite,
     azure_url: str,
     kind: str,
+    *,
     listener: Listener,
+    exporter: Exporter,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     case = azure_case(kind, secure_azurite, azure_url)
     said = [*reading(case), *failing(case), *commands(case), *listener.said, *capfd.readouterr()]
-    assert_unsaid(case, said)
+    assert_unsaid(case, [*said, *exporter.said()])
 
 
 @pytest.mark.parametrize("kind", ["keys", "session"])
 def test_nothing_that_reading_from_s3_says_has_the_secret(
-    checked_s3: CheckedS3, s3_url: str, kind: str, listener: Listener, capfd: pytest.CaptureFixture[str]
+    checked_s3: CheckedS3,
+    s3_url: str,
+    kind: str,
+    *,
+    listener: Listener,
+    exporter: Exporter,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     keys = checked_s3.session
     if kind == "keys":
@@ -158,7 +212,7 @@ def test_nothing_that_reading_from_s3_says_has_the_secret(
     secrets = [value for name, value in keys.items() if name != "access_key_id"]
     case = Case(s3_url, checked_s3.options(**keys), secrets)
     said = [*reading(case), *failing(case), *commands(case), *listener.said, *capfd.readouterr()]
-    assert_unsaid(case, said)
+    assert_unsaid(case, [*said, *exporter.said()])
 
 
 @pytest.mark.parametrize(
