@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -83,14 +84,21 @@ def command(lake: Lake, *arguments: str) -> dict[str, Any]:
     return answer
 
 
+def by_hour(rows: Iterable[Any]) -> dict[str, list[int]]:
+    """The column `v` of each hour's rows, sorted."""
+    found: dict[str, list[int]] = {}
+    for hour, value in sorted((row["_event_hour"], row["v"]) for row in rows):
+        found.setdefault(hour, []).append(value)
+    return found
+
+
 def assert_all_agree(spark: SparkSession, lake: Lake, url: str, wanted: dict[str, list[int]]) -> None:
     """The same files and rows by lazydelta, Delta on Spark and delta-rs; the newest sidecar is true."""
     assert lake.rows_by_hour(url) == wanted
     frame = spark.read.format("delta").load(spark_url(url))
-    by_spark: dict[str, list[int]] = {}
-    for hour, value in sorted((row["_event_hour"], row["v"]) for row in frame.collect()):
-        by_spark.setdefault(hour, []).append(value)
-    assert by_spark == wanted
+    scan = lake.open(url).scan()
+    assert by_hour(scan.to_arrow(["_event_hour", "v"]).to_pylist()) == wanted
+    assert by_hour(frame.collect()) == wanted
     assert lake.delta_rs_paths(url) == lake.paths(url)
     assert len(frame.inputFiles()) == len(lake.paths(url))
 
