@@ -8,7 +8,6 @@ their tracebacks. Searched for are the secrets as they are, percent-encoded or d
 from __future__ import annotations
 
 import base64
-import io
 import logging
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -21,12 +20,6 @@ import deltalake
 import msgspec
 import pyarrow as pa
 import pytest
-from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import (
-    ConsoleMetricExporter,
-    InMemoryMetricReader,
-    PeriodicExportingMetricReader,
-)
 from typer.testing import CliRunner
 
 import lazydelta as ld
@@ -36,6 +29,7 @@ from lazydelta.errors import LazyDeltaError
 from lazydelta.settings import build_settings
 from lazydelta.storage import open_storage
 from tests.support.checked_s3 import CheckedS3
+from tests.support.metric_exporter import MetricExporter
 from tests.support.secure_stores import ACCOUNT, SecureAzurite
 from tests.support.servers import CONTAINER
 from tests.support.signing import account_signature, bearer_token, container_signature
@@ -82,35 +76,10 @@ def listener() -> Iterator[Listener]:
         root.setLevel(level)
 
 
-class Exporter:
-    """What OpenTelemetry would send to a collector, by two of its exporters."""
-
-    def __init__(self) -> None:
-        self._text = io.StringIO()
-        self._memory = InMemoryMetricReader()
-        console = PeriodicExportingMetricReader(
-            ConsoleMetricExporter(out=self._text), export_interval_millis=3_600_000
-        )
-        self._provider = MeterProvider(metric_readers=[self._memory, console])
-
-    def get_meter(self, name: str) -> Any:
-        return self._provider.get_meter(name)
-
-    def said(self) -> list[str]:
-        """Everything so far; the numbers of scans must be among it."""
-        self._provider.force_flush()
-        said = [self._text.getvalue(), repr(self._memory.get_metrics_data())]
-        assert all("delta.lazy.files_emitted" in text and "delta.lazy.requests" in text for text in said)
-        return said
-
-    def close(self) -> None:
-        self._provider.shutdown()
-
-
 @pytest.fixture
-def exporter(monkeypatch: pytest.MonkeyPatch) -> Iterator[Exporter]:
+def exporter(monkeypatch: pytest.MonkeyPatch) -> Iterator[MetricExporter]:
     """In the place of the process's own meters, which can be set only once."""
-    found = Exporter()
+    found = MetricExporter()
     monkeypatch.setattr(telemetry, "otel", found)
     telemetry._instruments.cache_clear()
     try:
@@ -186,7 +155,7 @@ def test_nothing_that_reading_from_azure_says_has_the_secret(
     kind: str,
     *,
     listener: Listener,
-    exporter: Exporter,
+    exporter: MetricExporter,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     case = azure_case(kind, secure_azurite, azure_url)
@@ -201,7 +170,7 @@ def test_nothing_that_reading_from_s3_says_has_the_secret(
     kind: str,
     *,
     listener: Listener,
-    exporter: Exporter,
+    exporter: MetricExporter,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     keys = checked_s3.session
