@@ -11,6 +11,7 @@ import msgspec
 import pyarrow as pa
 
 from lazydelta.log.file_rows import Batches
+from lazydelta.memory_share import MemoryShare
 from lazydelta.rows.data_file import DATA_FILE_COLUMNS
 from lazydelta.rows.iterator import LazyRecordBatchIterator
 from lazydelta.rows.row_scan import RowRange, RowScan
@@ -30,8 +31,14 @@ class ChosenFiles(FileScan):
         self._chosen = chosen
         self._listed = listed
 
-    def batches(self, columns: Sequence[str] = DATA_FILE_COLUMNS, *, with_keys: bool = False) -> Batches:
-        """The files; what is not known of them is null."""
+    def batches(
+        self,
+        columns: Sequence[str] = DATA_FILE_COLUMNS,
+        *,
+        with_keys: bool = False,
+        share: MemoryShare | None = None,  # noqa: ARG002 - the base class has it
+    ) -> Batches:
+        """The files; what is not known of them is null. `share` is not needed: they are in memory."""
         assert not with_keys or self.config.order is None
         rows = self._chosen
         known = rows.schema.names
