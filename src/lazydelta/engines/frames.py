@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lazydelta.engines.python_values import told_beyond
 from lazydelta.engines.scanner import narrowed
 from lazydelta.errors import InvalidRequestError
 from lazydelta.rows.iterator import LazyRecordBatchIterator
@@ -36,7 +37,8 @@ def pandas_frame(rows: LazyRecordBatchIterator, *, types_mapper: TypesMapper | N
     needs("pandas", "pandas")
     with rows:
         table = rows.read_all()
-    return table.to_pandas(types_mapper=types_mapper, split_blocks=True, self_destruct=True)
+    with told_beyond("to_pandas()"):
+        return table.to_pandas(types_mapper=types_mapper, split_blocks=True, self_destruct=True)
 
 
 def polars_frame(source: RowSource, columns: Sequence[str] | None = None) -> Any:

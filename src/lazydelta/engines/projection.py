@@ -7,7 +7,6 @@ table does not have is refused when the scan is made, not when it runs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 
 import msgspec
 import pyarrow as pa
@@ -16,7 +15,7 @@ from pyarrow import acero
 
 from lazydelta.engines.arrow_expression import fields_of, read_expression
 from lazydelta.errors import InvalidRequestError
-from lazydelta.rows.selection import METADATA_COLUMNS
+from lazydelta.rows.selection import METADATA_COLUMNS, unknown_column
 
 Columns = Sequence[str] | Mapping[str, pc.Expression] | None
 
@@ -70,7 +69,7 @@ def columns_needed(expressions: Iterable[pc.Expression], schema: pa.Schema) -> l
         needed |= dict.fromkeys(path[0] for path in fields_of(node))
     for name in needed:
         if name not in known:
-            raise _unknown(name, schema)
+            raise unknown_column(name, schema.names, "the dataset")
     return list(needed)
 
 
@@ -126,7 +125,9 @@ def _named(name: str, schema: pa.Schema) -> tuple[str, pc.Expression]:
         else:
             kind = None
     if kind is None:
-        raise _unknown(name, pa.schema([field for field in schema if field.name not in METADATA_COLUMNS]))
+        raise unknown_column(
+            name, [told for told in schema.names if told not in METADATA_COLUMNS], "the dataset"
+        )
     return path[-1], pc.field(*path)
 
 
@@ -137,14 +138,4 @@ def _checked(expression: object, name: str) -> pc.Expression:
         f"the column {name!r} is {expression!r}",
         "the dataset",
         "give a pyarrow.compute.Expression for each name",
-    )
-
-
-def _unknown(name: str, schema: pa.Schema) -> InvalidRequestError:
-    close = get_close_matches(name, [*schema.names, *METADATA_COLUMNS], 1)
-    hint = f"did you mean {close[0]}? " if close else ""
-    return InvalidRequestError(
-        f"the table has no column {name!r}",
-        "the dataset",
-        f"{hint}there are: {', '.join(schema.names)}; besides, on request: {', '.join(METADATA_COLUMNS)}",
     )

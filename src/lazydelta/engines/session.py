@@ -11,7 +11,7 @@ import os
 import re
 import tempfile
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from lazydelta.errors import InvalidRequestError
 Duck = Any  # Any: DuckDB is an extra; its classes are not named here, so that it may be missing
 Parameters = Sequence[Any] | Mapping[str, Any] | None  # Any: values that DuckDB binds
 
+_THREADS_MAX = 1024  # DuckDB would start as many as it is told to
 _SIZE = re.compile(r"\s*\d+(\.\d+)?\s*([KMGT]i?)?B?\s*\Z", re.IGNORECASE)
 
 
@@ -46,21 +47,41 @@ def open_session(options: SqlOptions) -> Duck:
         ),
         # A folder of its own, which DuckDB makes when it spills and removes at the end: sessions of several
         # processes in one folder would take each other's files.
-        "temp_directory": str(
-            Path(options.temp_directory or tempfile.gettempdir()) / f"lazydelta-sql-{uuid.uuid4().hex}"
-        ),
+        "temp_directory": str(_folder(options.temp_directory) / f"lazydelta-sql-{uuid.uuid4().hex}"),
     }
     if options.threads is not None:
-        if not isinstance(options.threads, int) or isinstance(options.threads, bool) or options.threads < 1:
+        is_number = isinstance(options.threads, int) and not isinstance(options.threads, bool)
+        if not is_number or not 1 <= options.threads <= _THREADS_MAX:
             raise InvalidRequestError(
-                f"threads is {options.threads!r}", "SQL", "give a whole number from 1 on"
+                f"threads is {options.threads!r}", "SQL", f"give a whole number from 1 to {_THREADS_MAX:,}"
             )
         config["threads"] = str(options.threads)
-    session = duckdb.connect(":memory:", config=config)
+    try:
+        session = duckdb.connect(":memory:", config=config)
+    except (duckdb.ParserException, duckdb.InvalidInputException) as error:
+        raise InvalidRequestError(
+            f"DuckDB takes no memory_limit of {config['memory_limit']}: {error}",
+            "SQL",
+            'give a number of bytes, or text such as "500MB" or "2GiB"',
+        ) from error
     # Otherwise a name that no table has would be looked up among the variables of the caller.
     session.execute("set python_enable_replacements = false")
     session.execute("set TimeZone = 'UTC'")
     return session
+
+
+def checked_parameters(given: Parameters) -> Parameters:
+    """Values by place or by name, as DuckDB takes them."""
+    if given is None or isinstance(given, Mapping):
+        return given
+    # The characters of a text are hardly meant, and a set has no order.
+    if isinstance(given, str | bytes | Set) or not isinstance(given, Iterable):
+        raise InvalidRequestError(
+            f"parameters is {given!r}"[:200],
+            "SQL",
+            "give a list for ?, as in [5], or {name: value} for $name",
+        )
+    return list(given)
 
 
 def spelled(name: str) -> str:
@@ -71,6 +92,14 @@ def spelled(name: str) -> str:
 def text_literal(value: str) -> str:
     """Text as SQL quotes it."""
     return "'" + value.replace("'", "''") + "'"
+
+
+def _folder(given: object) -> Path:
+    if given is None:
+        return Path(tempfile.gettempdir())
+    if isinstance(given, str | os.PathLike) and isinstance(path := os.fspath(given), str):
+        return Path(path or tempfile.gettempdir())
+    raise InvalidRequestError(f"temp_directory is {given!r}"[:200], "SQL", "give the path of a folder")
 
 
 def _size(given: object) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 import pyarrow as pa
 
 from lazydelta.engines.running_query import RunningQuery
-from lazydelta.engines.session import Duck, Parameters, SqlOptions, open_session
+from lazydelta.engines.session import Duck, Parameters, SqlOptions, checked_parameters, open_session
 from lazydelta.engines.sql_result import SqlResult
 from lazydelta.engines.watch import Watch
 from lazydelta.errors import InvalidRequestError
@@ -53,7 +53,8 @@ def answer(
     """
     schemas = {name: source.schema for name, source in tables.items()} | dict(known or {})
     columns = {name: schema.names for name, schema in schemas.items()}
-    running = RunningQuery(session, query, tables, watch, parameters=parameters, known=columns)
+    values = checked_parameters(parameters)
+    running = RunningQuery(session, query, tables, watch, parameters=values, known=columns)
     return SqlResult(running.prepare(), running, where=_shown(query))
 
 

@@ -1,16 +1,19 @@
 """The rows of one query: an Arrow stream that can become a data frame.
 
 Contract: as `LazyRecordBatchIterator`: the query runs when its first batch is asked for and is pulled from
-then on, once. Leaving, dropping and closing it ends the query and the scans below it.
+then on, once; what `fetchone` leaves of a batch comes next, whoever asks. Leaving, dropping and closing it
+ends the query and the scans below it.
 """
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pyarrow as pa
 
 from lazydelta.engines.frames import needs, pandas_frame
+from lazydelta.engines.python_values import Row, python_rows
 from lazydelta.engines.query_report import QueryReport
 from lazydelta.engines.running_query import RunningQuery
 from lazydelta.rows.iterator import LazyRecordBatchIterator
@@ -22,6 +25,8 @@ class SqlResult(LazyRecordBatchIterator):
     def __init__(self, schema: pa.Schema, running: RunningQuery, *, where: str) -> None:
         super().__init__(schema, running.batches(), where=where, stop=running.stop)
         self._running = running
+        self._rest: pa.RecordBatch | None = None  # of a batch of which rows were fetched
+        self._fetching = threading.Lock()
 
     @property
     def handed_over(self) -> str | None:
@@ -56,16 +61,41 @@ class SqlResult(LazyRecordBatchIterator):
 
         return polars.from_arrow(self.read_all())
 
-    def fetchall(self) -> list[tuple[Any, ...]]:  # Any: the values of the columns
+    def fetchall(self) -> list[Row]:
         """What is left, as tuples."""
-        return [row for batch in self for row in _tuples(batch)]
+        return [row for batch in self for row in python_rows(batch, self._where)]
 
-    def fetchone(self) -> tuple[Any, ...] | None:
-        """The first row of what is left, and the end of the query; None where there is none."""
-        with self:
-            batch = self.next()
-            return None if batch is None else _tuples(batch.slice(0, 1))[0]
+    def fetchone(self) -> Row | None:
+        """The next row; None where there is none."""
+        with self._fetching:
+            batch = self._left()
+            if batch is None:
+                return None
+            self._rest = batch.slice(1) if batch.num_rows > 1 else None
+        return python_rows(batch.slice(0, 1), self._where)[0]
 
+    def has_next(self) -> bool:
+        """Whether there is another batch, or the rest of one; reads it, if need be."""
+        with self._fetching:
+            return self._rest is not None or super().has_next()
 
-def _tuples(batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
-    return list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+    def close(self) -> None:
+        """End the query; what was not handed out is lost."""
+        self._rest = None
+        super().close()
+
+    def __next__(self) -> pa.RecordBatch:
+        with self._fetching:
+            batch = self._left()
+        if batch is None:
+            raise StopIteration
+        return batch
+
+    def _left(self) -> pa.RecordBatch | None:
+        rest, self._rest = self._rest, None
+        if rest is not None:
+            return rest
+        try:
+            return super().__next__()
+        except StopIteration:
+            return None

@@ -25,6 +25,7 @@ METADATA_COLUMNS: dict[str, pa.DataType] = {
     "_row_id": pa.int64(),
     "_commit_version": pa.int64(),
 }
+_CLOSE_SHOWN_MAX, _NAMES_SHOWN_MAX = 3, 20  # in an error
 _TRACKED = {
     "_row_id": "delta.rowTracking.materializedRowIdColumnName",
     "_commit_version": "delta.rowTracking.materializedRowCommitVersionColumnName",
@@ -67,7 +68,7 @@ def select(
             special.append(name)
             output.append(name)
         else:
-            raise _unknown(name, [field.name for field in schema.fields], snapshot.storage.root)
+            raise unknown_column(name, [field.name for field in schema.fields], snapshot.storage.root)
     if len(set(output)) != len(output):
         raise InvalidRequestError(f"columns is {wanted!r}", "batches()", "name each column once")
     for path in () if predicate is None else predicate.columns:
@@ -99,11 +100,14 @@ def column_list(columns: Iterable[str] | None) -> list[str] | None:
     return given
 
 
-def _unknown(name: str, names: Sequence[str], where: str) -> InvalidRequestError:
-    close = get_close_matches(name, [*names, *METADATA_COLUMNS], 1)
-    hint = f"did you mean {close[0]}? " if close else ""
+def unknown_column(name: str, names: Sequence[str], where: str) -> InvalidRequestError:
+    """What to say where a table with these columns is asked for another one."""
+    close = get_close_matches(name, [*names, *METADATA_COLUMNS], _CLOSE_SHOWN_MAX)
+    hint = f"did you mean {' or '.join(close)}? " if close else ""
+    shown = ", ".join(names[:_NAMES_SHOWN_MAX])
+    more = f", and {len(names) - _NAMES_SHOWN_MAX:,} more" if len(names) > _NAMES_SHOWN_MAX else ""
     return InvalidRequestError(
         f"the table has no column {name!r}",
         where,
-        f"{hint}there are: {', '.join(names)}; besides, on request: {', '.join(METADATA_COLUMNS)}",
+        f"{hint}there are: {shown}{more}; besides, on request: {', '.join(METADATA_COLUMNS)}",
     )
