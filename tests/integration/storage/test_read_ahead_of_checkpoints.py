@@ -79,7 +79,7 @@ def test_blocks_overlap_and_are_asked_for_once(storage: Storage, checkpoint: Pat
     assert io.bytes_read == limits.PARQUET_FOOTER_GUESS_BYTES + sum(chunks)
     assert io.requests == 1 + blocks
     assert blocks > 20
-    # The footer, the first blocks, then 1, 2, 4, 8 and 16 at once.
+    # The footer, the first blocks, then 1, 2, 4 and 8 at once.
     assert io.round_trips <= 9
     assert share.held_bytes == budget.use().held_bytes == 0
     assert budget.use().peak_bytes <= (limits.READ_AHEAD_BLOCKS_MAX + 12) * limits.MIB
