@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import datetime as dt
 from typing import Any
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from lazydelta.errors import InvalidRequestError
 from lazydelta.log.snapshot import Snapshot
@@ -48,6 +48,8 @@ def date_filter(snapshot: Snapshot, date_range: DateRange) -> Expression | None:
     start, end = _read(start), _read(end)
     if end is None or isinstance(end, dt.datetime):
         return _both(_from(column, start), _up_to(column, end))
+    if end == dt.date.max:
+        return _both(_from(column, start), column <= dt.datetime.max)  # noqa: DTZ901 - in the scan's zone
     after = end + dt.timedelta(days=1)
     return _both(_from(column, start), column < dt.datetime(after.year, after.month, after.day))  # noqa: DTZ001 - in the scan's zone
 
@@ -134,8 +136,25 @@ def _period(snapshot: Snapshot, name: str, bound: DateBound, *, is_end: bool) ->
     if not isinstance(read, dt.datetime):
         read = dt.datetime.combine(read, dt.time.max if is_end else dt.time.min)
     elif read.tzinfo is not None:
-        read = read.astimezone(ZoneInfo(configuration.get(_ZONE) or "UTC"))
-    return read.strftime(code)
+        read = _in_zone(read, configuration.get(_ZONE) or "UTC")
+    return read.strftime(code.replace("%Y", f"{read.year:04}"))  # strftime leaves zeros out
+
+
+def _in_zone(moment: dt.datetime, zone: str) -> dt.datetime:
+    try:
+        return moment.astimezone(ZoneInfo(zone))
+    except OverflowError:
+        raise InvalidRequestError(
+            f"{moment.isoformat()} lies outside of the years 1 to 9999 in the table's zone, {zone}",
+            _WHERE,
+            "give None to leave that end open",
+        ) from None
+    except (ValueError, OSError, ZoneInfoNotFoundError):
+        raise InvalidRequestError(
+            f"the table's time zone is {zone!r}, which is not known here",
+            _WHERE,
+            "give both ends as the column has them, or mend the property lazydelta.time.zone",
+        ) from None
 
 
 def _from(column: Column, start: object) -> Expression | None:

@@ -39,6 +39,8 @@ class OpenedFile(msgspec.Struct, frozen=True, eq=False):
 
 def open_parquet(storage: Storage, name: str, size_bytes: int) -> OpenedFile:
     """Read the footer."""
+    if size_bytes < 0:
+        raise pa.ArrowInvalid(f"it has {size_bytes:,} bytes by the log")
     source = RangedFile(storage, name, size_bytes)
     if size_bytes < _PARQUET_BYTES_MIN:
         storage.get_range(

@@ -58,6 +58,8 @@ class RowScan:
         `prefetch_size` row groups are read ahead while the consumer works, 0 reads none. With `lazy=False`
         all rows are read before this returns, in this thread, one after the other.
         """
+        if not isinstance(lazy, bool):
+            raise InvalidRequestError(f"lazy is {lazy!r}", "batches()", "give True or False")
         check_number("prefetch_size", prefetch_size, 0, where="batches()")
         if prefetch_size is None or prefetch_size > limits.PREFETCH_SEGMENTS_MAX:
             raise InvalidRequestError(
