@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import pyarrow as pa
 
 from lazydelta.errors import CorruptDataError, UnsupportedTableError
+from lazydelta.rows.data_file import DataFile
 from lazydelta.rows.legacy_calendar import OldTimeError
 from lazydelta.storage import ObjectNotFoundError, ObjectTooShortError
 
@@ -37,6 +38,21 @@ def damage_named(where: str, *, version: int) -> Iterator[None]:
         ) from old
     except (pa.ArrowException, OSError, UnicodeDecodeError) as damage:
         raise damaged(damage, where, version=version) from damage
+
+
+def check_row_count(file: DataFile, row_count: int, where: str, *, version: int) -> None:
+    """Raise where the log counts other rows than the footer; it counts those that are deleted, too.
+
+    By the log `count(*)` is answered and a limit ends the search for files, so that one of them is wrong.
+    """
+    if file.num_records not in (None, row_count):
+        raise CorruptDataError(
+            f"a data file of version {version} has {row_count:,} rows, "
+            f"and {file.num_records:,} by numRecords in the log",
+            where,
+            "restore the file that the log means; or, if the file is right, add it to the table again with "
+            "statistics that count its rows",
+        )
 
 
 def damaged(damage: object, where: str, *, version: int) -> CorruptDataError:

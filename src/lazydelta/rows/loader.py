@@ -21,7 +21,7 @@ from lazydelta.errors import CorruptDataError
 from lazydelta.predicate import BoundPredicate
 from lazydelta.protocol.schema import Field, PrimitiveType, arrow_field
 from lazydelta.rows.column_reading import Reading, fields_of
-from lazydelta.rows.data_damage import damage_named, damaged
+from lazydelta.rows.data_damage import check_row_count, damage_named, damaged
 from lazydelta.rows.data_file import DataFile
 from lazydelta.rows.deletion_vectors import DeletionVectors
 from lazydelta.rows.file_shape import FileShape
@@ -101,6 +101,7 @@ class RowLoader:
             storage, name = storage_of(self._storage, file.path)
             opened = open_parquet(storage, name, file.size)
         reading = self._reading(opened, where)
+        check_row_count(file, opened.metadata.num_rows, where, version=self._version)
         self._vectors.check_rows(file, opened.metadata.num_rows)
         found, first = [], 0
         for index, is_left in enumerate(self._row_groups_left(opened, reading, file)):

@@ -60,3 +60,15 @@ def test_a_file_of_less_than_no_bytes_is_told(readings: Path) -> None:
     with pytest.raises(CorruptDataError, match="-1 bytes by the log") as told:
         ld.open(readings).scan().to_arrow()
     assert ".parquet" in told.value.where
+
+
+def test_a_file_with_other_rows_than_the_log_counts_is_told_where_the_count_matters(readings: Path) -> None:
+    def lie(add: dict[str, Any]) -> None:
+        add["stats"] = json.dumps({**json.loads(add["stats"]), "numRecords": 31})
+
+    change_adds(readings, lie)
+    table = ld.open(readings)
+    with pytest.raises(CorruptDataError, match=r"has 30 rows, and 31 by numRecords") as told:
+        table.scan(limit=40).to_arrow()
+    assert ".parquet" in told.value.where
+    assert table.scan().to_arrow().num_rows == 60  # statistics are not read for it
