@@ -67,10 +67,10 @@ class Change(msgspec.Struct, frozen=True):
 
 def insert(dice: random.Random, now: Situation) -> Change:
     """Some rows in some files."""
-    end = now.next_key + dice.randint(1, 60)
+    end = now.next_key + dice.randint(1, 40)
     verb = dice.choice(("INSERT INTO", "INSERT INTO", "INSERT INTO", "INSERT OVERWRITE"))
     verb = verb if now.next_key > 100 else "INSERT INTO"
-    rows = f"range({now.next_key}, {end}, 1, {dice.randint(1, 3)})"
+    rows = f"range({now.next_key}, {end}, 1, {dice.randint(1, 2)})"
     values = written_values(dice, now.model, "id")
     statement = f"{verb} {now.table} ({written_columns(now.model)}) SELECT {values} FROM {rows}"
     return Change(statement, now.model, end)

@@ -29,6 +29,8 @@ def features_of(folder: Path) -> set[str]:
     for file in table.scan().files():
         if "://" in file.path:
             found.add("absolute path")
+        elif "%" in file.path:  # decoded once: what is left is how folders spell odd characters
+            found.add("path encoded twice")
         if file.deletion_vector is not None:
             found.add(f"deletion vector {file.deletion_vector.storage_type}")
         if None in file.partition_values.values():
@@ -59,6 +61,12 @@ def _stored(folder: Path) -> Iterator[str]:
         footer = pq.read_metadata(path)
         if footer.num_row_groups > 1:
             yield "many row groups"
-        columns = (footer.schema.column(at) for at in range(len(footer.schema.names)))
-        if any(column.physical_type == "INT96" for column in columns):
-            yield "INT96"
+        for at in range(len(footer.schema.names)):
+            column = footer.schema.column(at)
+            if column.physical_type == "INT96":
+                yield "INT96"
+            if column.logical_type.type == "DECIMAL":
+                yield f"decimal as {column.physical_type}"
+        if footer.num_row_groups:
+            group = footer.row_group(0)
+            yield from (name for at in range(group.num_columns) for name in group.column(at).encodings)

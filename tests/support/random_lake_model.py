@@ -24,6 +24,7 @@ from tests.support.random_lake_types import (
     leaves_of,
     quoted,
     random_leaf,
+    random_nested,
     random_type,
     random_value,
     spark_sql,
@@ -34,6 +35,8 @@ USUAL_LEAVES = (
     "BINARY", "DECIMAL", "DECIMAL", "VARCHAR(9)",
 )  # fmt: skip
 PLAIN_NAMES = ("a", "B", "x.y", "ü", "p%20q", "n#", "w:z", "q'q", "_lead", "Mixed")
+_DECIMALS = ("DECIMAL(9, 2)", "DECIMAL(38, 10)", "DECIMAL(18, 6)")  # Parquet has 4, 16 and 8 bytes for them
+_NESTED = ("struct", "array", "map")
 MAPPED_NAMES = (*PLAIN_NAMES, "a b", "c,d", "s;t", "{e}", "(f)", "g=h", "tick`", 'i"j', "/k\\")
 
 
@@ -87,9 +90,13 @@ def random_model(dice: random.Random, *, mapping: str, partitions: int, turn: in
     columns = [Column("k", Leaf("BIGINT"), "key", dice.choice(("", " NOT NULL")))]
     for _ in range(partitions):
         kinds = [kind for kind in PARTITION_LEAVES if kind != "TIMESTAMP_NTZ" or kind in leaves]
+        if turn % 4 == 3:  # values of texts are what is odd in paths
+            kinds = ["STRING"]
         columns.append(Column(next(names), random_leaf(dice, *kinds), "partition"))
-    columns += [Column(next(names), Leaf(kind)) for kind in ("TIMESTAMP", *rare)]
-    for _ in range(dice.randint(4, 6)):
+    decimal = _DECIMALS[turn % 3]
+    columns += [Column(next(names), Leaf(kind)) for kind in ("TIMESTAMP", decimal, *rare)]
+    columns.append(Column(next(names), random_nested(dice, leaves, form=_NESTED[turn % 3])))
+    for _ in range(dice.randint(2, 4)):
         columns.append(Column(next(names), random_type(dice, leaves, depth=dice.choice((0, 0, 1, 2)))))
     columns += (
         [Column("i", Leaf("BIGINT"), "identity", " GENERATED ALWAYS AS IDENTITY")],

@@ -102,16 +102,18 @@ def random_leaf(dice: random.Random, *names: str) -> Leaf:
 def random_type(dice: random.Random, leaves: tuple[str, ...], *, depth: int) -> Type:
     """A leaf, or something nested of at most so many levels."""
     form = dice.choice(("leaf", "struct", "array", "map")) if depth else "leaf"
-    match form:
-        case "struct":
-            count = dice.randint(1, 3)
-            names = [f"{dice.choice('abcXYZ')}{at}" for at in range(count)]
-            return Fields(tuple((name, random_type(dice, leaves, depth=depth - 1)) for name in names))
-        case "array":
-            return Items(random_type(dice, leaves, depth=depth - 1))
-        case "map":
-            return Pairs(random_leaf(dice, *_KEY_LEAVES), random_type(dice, leaves, depth=depth - 1))
-    return random_leaf(dice, *leaves)
+    if form == "leaf":
+        return random_leaf(dice, *leaves)
+    return random_nested(dice, leaves, form=form, depth=depth)
+
+
+def random_nested(dice: random.Random, leaves: tuple[str, ...], *, form: str, depth: int = 1) -> Type:
+    """A struct, array or map of at most so many levels."""
+    if form == "struct":
+        names = [f"{dice.choice('abcXYZ')}{at}" for at in range(dice.randint(1, 3))]
+        return Fields(tuple((name, random_type(dice, leaves, depth=depth - 1)) for name in names))
+    inner = random_type(dice, leaves, depth=depth - 1)
+    return Items(inner) if form == "array" else Pairs(random_leaf(dice, *_KEY_LEAVES), inner)
 
 
 def random_value(dice: random.Random, kind: Type, *, nulls: float = 0.2) -> Any:
