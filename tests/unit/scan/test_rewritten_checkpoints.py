@@ -6,13 +6,16 @@ import random
 import time
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import lazydelta as ld
 from lazydelta import limits
 from lazydelta.log.snapshot import open_snapshot
-from lazydelta.memory_budget import PROCESS_MEMORY
+from lazydelta.memory_budget import MemoryBudget
+from lazydelta.memory_share import MemoryShare
 from lazydelta.scan import FileScan, LazyScanConfig
+from lazydelta.scan.handed_out import HandedOut
 from lazydelta.settings import Settings
 from lazydelta.storage import ObjectReplacedError, open_storage
 from tests.support.cached import CACHED, UNCACHED
@@ -130,19 +133,26 @@ def test_no_file_comes_of_a_checkpoint_that_lacks_what_went_out(tmp_path: Path) 
     assert set(found) < table.live()
 
 
-@pytest.mark.parametrize("is_closed", [True, False])
-def test_keys_that_went_out_are_memory_of_the_scan(tmp_path: Path, *, is_closed: bool) -> None:
-    built(tmp_path)
-    before = PROCESS_MEMORY.use().held_bytes
-    snapshot = open_snapshot(open_storage(str(tmp_path), Settings()), parallelism=2)
-    files = FileScan(snapshot, LazyScanConfig(strategy="forward")).batches(("path",))
-    assert next(files).num_rows >= ROW_GROUP_ROWS
-    assert PROCESS_MEMORY.use().held_bytes > before + limits.MEMORY_SCAN_BYTES + ROW_GROUP_ROWS * 128
-    if is_closed:
-        files.close()
-    else:
-        list(files)
-    assert PROCESS_MEMORY.use().held_bytes == before
+def test_keys_that_went_out_are_memory_of_the_scan_and_are_dropped_past_the_limit_or_without_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = pa.record_batch({"path": [f"{number:0128}" for number in range(100)]})
+    monkeypatch.setattr(limits, "CHECKPOINT_KEYS_KEPT_BYTES", 30_000)
+    budget = MemoryBudget(10**6)
+    handed_out = HandedOut(MemoryShare(budget))
+    for count in (100, 200):
+        handed_out.add(rows)
+        assert handed_out.count == sum(len(keys) for keys in handed_out.all_keys()) == count
+        assert count * 128 <= budget.use().held_bytes <= 30_000
+    handed_out.add(rows)
+    assert (handed_out.count, handed_out.is_whole, budget.use().held_bytes) == (300, False, 0)
+    scarce = HandedOut(MemoryShare(MemoryBudget(10_000)))
+    scarce.add(rows)
+    assert (scarce.count, scarce.is_whole) == (100, False)
+    again = HandedOut(MemoryShare(budget))
+    again.add(rows)
+    again.close()
+    assert budget.use().held_bytes == 0
 
 
 def test_a_checkpoint_that_nobody_read_yet_may_be_written_anew_with_another_size(tmp_path: Path) -> None:
