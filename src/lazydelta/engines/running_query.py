@@ -91,7 +91,10 @@ class RunningQuery:
     def batches(self) -> Generator[pa.RecordBatch, None, None]:
         """The rows."""
         try:
-            if self._relation is None:
+            has_rows = self._relation is not None
+            if self._is_stopped:  # looked at last: stopping drops the relation
+                raise PrefetchClosedError
+            if not has_rows:
                 return
             try:
                 yield from self._counted()
@@ -164,10 +167,12 @@ class RunningQuery:
             yield pa.RecordBatch.from_arrays(batch.columns, schema=self._schema)
 
     def _run(self) -> Generator[pa.RecordBatch, None, None]:
-        reader = None
+        reader, relation = None, self._relation
+        if relation is None:
+            raise PrefetchClosedError
         try:
             with told(self._context):
-                reader = self._unless_stopped(self._relation.to_arrow_reader, limits.BATCH_ROWS)
+                reader = self._unless_stopped(relation.to_arrow_reader, limits.BATCH_ROWS)
             while True:
                 with told(self._context):
                     batch = self._unless_stopped(next, reader, None)
@@ -188,12 +193,21 @@ class RunningQuery:
             raise
 
     def _end(self) -> None:
-        """Close the session, unless a thread is inside: that one does it when it comes out."""
+        """Close the session, unless a thread is inside: that one does it when it comes out.
+
+        Nothing of DuckDB is held any longer: at the interpreter's exit Arrow never lets go of a reader, and
+        DuckDB would list on stderr what it holds.
+        """
+        session = self._session
+        if session is None:
+            return
         try:
-            self._session.close()
+            session.close()
         except Exception as error:
             if "ResourceInUse" not in type(error).__name__:
                 raise
+        else:
+            self._session = self._relation = None
 
     def _register(self, name: str) -> None:
         self._session.register(name, WatchedDataset(name, self._tables[name], self._watch))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from deltalake import write_deltalake
 
@@ -115,3 +118,19 @@ def test_an_unknown_column_of_a_wide_table_names_the_nearest_few(tmp_path: Path)
         assert "did you mean column_7 or" in told.value.fix
         assert ", and 280 more;" in told.value.fix
         assert len(told.value.fix) < 600
+
+
+@pytest.mark.parametrize("last", ["reader.read_next_batch()", "pass"])
+def test_an_open_reader_makes_no_noise_when_the_program_ends(table: ld.Table, last: str) -> None:
+    query = "select * from t, range(100000)"
+    program = f"import lazydelta as ld\nreader = ld.open({table.url!r}).sql({query!r}).arrow()\n{last}"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False, timeout=60)
+    assert (ended.returncode, ended.stderr.decode()) == (0, "")
+
+
+def test_isin_of_a_null_asks_whether_the_list_has_one(tmp_path: Path) -> None:
+    write_deltalake(str(tmp_path), pa.table({"s": ["a", "b", None]}))
+    dataset = ld.open(tmp_path).to_pyarrow_dataset()
+    for values, count in ((["a"], 1), (["a", None], 2)):
+        is_in = pc.field("s").isin(pa.array(values, pa.string()))
+        assert (dataset.count_rows(filter=is_in), dataset.count_rows(filter=~is_in)) == (count, 3 - count)
