@@ -237,7 +237,7 @@ def _at(source: RowSource, token: PageToken, at_version: AtVersion | None) -> Ro
     if (token.table_id, token.version) != (found.snapshot.state.metadata.id, found.snapshot.version):
         raise InvalidRequestError(
             f"the page token is of another table ({token.table_id})",
-            f"{source.snapshot.storage.root} @ {token.version}",
+            f"{source.snapshot.storage.root} @ {source.snapshot.version}",
             "give next_token of this table's own pages, or None for the first page",
         )
     return msgspec.structs.replace(found, config=source.config)

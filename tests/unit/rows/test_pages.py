@@ -375,8 +375,9 @@ def test_the_same_filter_in_other_words_is_the_same_query(table: ld.Table) -> No
 @pytest.mark.parametrize("is_newer", [False, True])
 def test_a_token_of_another_table_is_refused(table: ld.Table, tmp_path: Path, is_newer: bool) -> None:
     folder = readings_table(tmp_path, hours=HOURS + 1 if is_newer else 2)
-    with pytest.raises(InvalidRequestError, match="another table"):
+    with pytest.raises(InvalidRequestError, match="another table") as told:
         table.scan().page(5, after=token_of(ld.open(folder).scan()))
+    assert told.value.where == f"{table.url} @ {table.version}"
 
 
 def test_text_that_is_no_token_is_refused(table: ld.Table) -> None:
