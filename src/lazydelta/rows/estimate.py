@@ -13,6 +13,7 @@ from lazydelta import limits
 from lazydelta.log.snapshot import Snapshot
 from lazydelta.scan import ScanReport
 
+_ADD = b'{"add"'
 _NO_JUDGEMENT = "newer action"  # files that a newer commit replaced were never candidates
 
 
@@ -78,8 +79,18 @@ def _whole(snapshot: Snapshot) -> _Whole:
     if segment.checkpoint is not None:
         told = None if segment.hint is None else segment.hint.num_of_add_files
         below = segment.checkpoint.size_bytes // limits.CHECKPOINT_BYTES_PER_ADD if told is None else told
-    tail = segment.tail_bytes // limits.COMMIT_BYTES_PER_ADD
-    return _Whole(below + tail, None, "the sizes of the log's files")
+    return _Whole(below + _tail_adds(snapshot), None, "the sizes of the log's files")
+
+
+def _tail_adds(snapshot: Snapshot) -> int:
+    """Files that the tail adds: counted where opening has read a commit, which of a small table is all."""
+    read = list(snapshot.commits_kept.values())
+    unread_bytes = max(0, snapshot.segment.tail_bytes - sum(map(len, read)))
+    return unread_bytes // limits.COMMIT_BYTES_PER_ADD + sum(map(_adds, read))
+
+
+def _adds(commit: bytes) -> int:
+    return sum(line.lstrip().startswith(_ADD) for line in commit.splitlines())
 
 
 def _share(latest: ScanReport) -> float:
