@@ -90,6 +90,7 @@ DELETION_VECTORS_KEPT_BYTES = 16 * MIB  # of a scan's deletion vectors, packed, 
 DATA_BATCH_ROWS = 65_536  # of a row group, decoded at once
 DATA_BATCH_BYTES = 16 * MIB  # likewise, by what the footer says of their size
 DATA_PRELOAD_BYTES_MAX = 16 * MIB  # column chunks of a row group up to this are fetched at once
+DATA_WHOLE_BYTES_MAX = 1 * MIB  # a file up to this is read at once where all columns are wanted
 PREFETCH_SEGMENTS = 2  # row groups read ahead of the consumer, unless it says how many
 PREFETCH_ADAPTIVE_MAX = 8  # as many where the consumer has to wait
 PREFETCH_SEGMENTS_MAX = 64  # as many as a caller may ask for

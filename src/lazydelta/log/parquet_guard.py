@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import bisect
 import io
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,6 +21,7 @@ from lazydelta.storage import RangedFile
 
 _TRAILER_BYTES = 8  # the footer's length and Parquet's mark
 _MARK = b"PAR1"
+_HEAD_BYTES = 256  # more than most heads of pages have
 
 
 def read_footer(file: RangedFile) -> pq.FileMetaData:
@@ -61,6 +62,31 @@ def chunk_span(chunk: pq.ColumnChunkMetaData, size_bytes: int) -> tuple[int, int
     if not 0 <= start <= start + length <= size_bytes:
         raise pa.ArrowInvalid("a column chunk lies outside the file")
     return start, length
+
+
+def guard_pages(
+    read_at: Callable[[int, int], bytes | memoryview],
+    chunks: Iterable[tuple[int, int]],
+    at_once: int = _HEAD_BYTES,
+) -> None:
+    """Raise where a page of these (start, length) had better not be decoded.
+
+    Bytes between the heads are not read, but for what `at_once` brings along.
+    """
+    try:
+        for start, length in chunks:
+            heads, position, end = PageHeads(), start, start + length
+            while position < end and not heads.is_over:
+                piece = read_at(position, min(at_once, end - position))
+                if not piece:
+                    return  # the file ends too soon, which Arrow says itself
+                heads.seen(piece)
+                position += len(piece)
+                unseen = min(heads.to_skip, end - position)
+                heads.skip(unseen)
+                position += unseen
+    except PageDamageError as damage:
+        raise pa.ArrowInvalid(str(damage)) from damage
 
 
 class GuardedFile(io.RawIOBase):

@@ -45,6 +45,21 @@ class PageHeads:
         self._cut = b""  # a head that goes on in the next piece
         self._is_over = False
 
+    @property
+    def to_skip(self) -> int:
+        """How many bytes come before the next head: those of a page, which need not be seen."""
+        return self._left
+
+    @property
+    def is_over(self) -> bool:
+        """There are no more heads."""
+        return self._is_over
+
+    def skip(self, count: int) -> None:
+        """So many of the bytes that come before the next head go by unseen."""
+        assert 0 <= count <= self._left
+        self._left -= count
+
     def seen(self, piece: bytes | memoryview) -> None:
         """The next bytes."""
         position = 0

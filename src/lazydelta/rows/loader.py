@@ -54,12 +54,15 @@ class RowLoader:
         version: int,
         predicate: BoundPredicate | None = None,
         batch_rows: int = limits.DATA_BATCH_ROWS,
+        is_hurried: bool = False,
     ) -> None:
+        """With `is_hurried` the consumer may stop soon."""
         self._storage = storage
         self._selection = selection
         self._version = version
         self._predicate = predicate
         self._batch_rows = batch_rows
+        self._is_hurried = is_hurried
         self._vectors = DeletionVectors(storage)
         self._tracked = {
             name: stored for name, stored in selection.tracked.items() if name in selection.metadata_columns
@@ -94,12 +97,16 @@ class RowLoader:
         """Of those seen: how many the footer's statistics rule out."""
         return self._row_groups_skipped
 
+    def reads_whole(self, file: DataFile) -> bool:
+        """Whether all of the file is read at once: it is small, and all its columns are wanted."""
+        return self._selection.is_all and file.size <= limits.DATA_WHOLE_BYTES_MAX
+
     def segments(self, file: DataFile) -> list[Segment]:
         """The row groups of a file that might match, after its footer was read."""
         where = self._where(file)
         with damage_named(where, version=self._version):
             storage, name = storage_of(self._storage, file.path)
-            opened = open_parquet(storage, name, file.size)
+            opened = open_parquet(storage, name, file.size, is_whole=self.reads_whole(file))
         reading = self._reading(opened, where)
         check_row_count(file, opened.metadata.num_rows, where, version=self._version)
         self._vectors.check_rows(file, opened.metadata.num_rows)
@@ -143,7 +150,9 @@ class RowLoader:
     def _slices(self, segment: Segment, reading: Reading) -> Generator[pa.RecordBatch, None, None]:
         batch_rows = slice_rows(segment.opened, segment.row_group, reading.leaves, self._batch_rows)
         if reading.leaves:
-            yield from slices(segment.opened, segment.row_group, reading.leaves, batch_rows)
+            yield from slices(
+                segment.opened, segment.row_group, reading.leaves, batch_rows, is_hurried=self._is_hurried
+            )
             return
         for first in range(0, segment.num_rows, batch_rows):
             yield _no_columns(min(batch_rows, segment.num_rows - first))

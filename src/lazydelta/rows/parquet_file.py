@@ -9,15 +9,15 @@ pyarrow reads no page indexes (26), so that rows are skipped by row group, not b
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lazydelta import limits
-from lazydelta.log.parquet_guard import GuardedFile, chunk_span, guard_footer
+from lazydelta.log.parquet_guard import GuardedFile, chunk_span, guard_footer, guard_pages
 from lazydelta.storage import RangedFile, Storage
 from lazydelta.storage.local import LocalStorage
 from lazydelta.storage.ranges import coalesce
@@ -30,15 +30,16 @@ _TEXT_BYTES_UNKNOWN = 8 * limits.KIB  # parquet-mr leaves bounds out that are lo
 class OpenedFile(msgspec.Struct, frozen=True, eq=False):
     """A file whose footer is there."""
 
-    source: RangedFile  # its tail is in memory, and with it all of a small file
+    source: RangedFile  # its tail is in memory
     metadata: pq.FileMetaData
     schema: pa.Schema  # as pyarrow reads it
     size_bytes: int
-    is_local: bool = False  # on a disk, which answers at once
+    storage: Storage
+    body: pa.Buffer | None = None  # all of a small file
 
 
-def open_parquet(storage: Storage, name: str, size_bytes: int) -> OpenedFile:
-    """Read the footer."""
+def open_parquet(storage: Storage, name: str, size_bytes: int, *, is_whole: bool = False) -> OpenedFile:
+    """Read the footer; with `is_whole` all of the file, at once."""
     if size_bytes < 0:
         raise pa.ArrowInvalid(f"it has {size_bytes:,} bytes by the log")
     source = RangedFile(storage, name, size_bytes)
@@ -46,10 +47,13 @@ def open_parquet(storage: Storage, name: str, size_bytes: int) -> OpenedFile:
         storage.get_range(
             name, 0, size_bytes
         )  # too short for pyarrow to look: whether it is there comes first
+    if is_whole:
+        source.preload([(0, size_bytes)])
     guard_footer(source)
-    reader = _reader(source, None)
-    is_local = isinstance(storage, LocalStorage)
-    return OpenedFile(source, reader.metadata, reader.schema_arrow, size_bytes, is_local)
+    body = source.whole()
+    kept = None if body is None else pa.py_buffer(body)
+    reader = _reader(source if kept is None else pa.BufferReader(kept), None)
+    return OpenedFile(source, reader.metadata, reader.schema_arrow, size_bytes, storage, kept)
 
 
 def chunk_ranges(opened: OpenedFile, row_group: int, leaves: Sequence[int]) -> list[tuple[int, int]]:
@@ -72,18 +76,61 @@ def slice_rows(opened: OpenedFile, row_group: int, leaves: Sequence[int], rows_m
 
 
 def slices(
-    opened: OpenedFile, row_group: int, leaves: Sequence[int], batch_rows: int
+    opened: OpenedFile, row_group: int, leaves: Sequence[int], batch_rows: int, *, is_hurried: bool = False
 ) -> Generator[pa.RecordBatch, None, None]:
-    """The rows of a row group in their order, at most `batch_rows` at a time, as the file has them."""
+    """The rows of a row group in their order, at most `batch_rows` at a time, as the file has them.
+
+    With `is_hurried` the consumer may stop soon: of a large row group no more is read than is asked for.
+    """
     ranges = chunk_ranges(opened, row_group, leaves)
-    with closing(opened.source.sibling()) as source:
-        buffer_size = _declare(source, ranges, is_local=opened.is_local)
-        guarded = GuardedFile(source, ranges)
-        reader = _reader(guarded, opened.metadata, buffer_size=buffer_size)
+    if opened.body is not None:
+        found = _in_memory(opened.body, ranges)
+    elif isinstance(opened.storage, LocalStorage) and not is_hurried:
+        found = _on_disk(opened.storage, opened.source.name, ranges)
+    else:
+        found = _in_store(opened, ranges)
+    done, total = 0, max(1, opened.metadata.row_group(row_group).num_rows)
+    with found as source:
+        reader = _reader(source.file, opened.metadata, buffer_size=source.buffer_size)
         # By position, because names may hold dots. One thread: segments are what runs side by side.
-        yield from reader.reader.iter_batches(
+        for batch in reader.reader.iter_batches(
             batch_rows, row_groups=[row_group], column_indices=list(leaves), use_threads=False
-        )
+        ):
+            done += batch.num_rows
+            source.went_on(done / total)
+            yield batch
+
+
+class _Source(msgspec.Struct, frozen=True):
+    """What pyarrow reads a row group through."""
+
+    file: pa.NativeFile | GuardedFile
+    buffer_size: int = 0  # bytes that it shall read at a time; 0: a chunk
+    went_on: Callable[[float], None] = lambda _: None  # told what share of the rows was read
+
+
+@contextmanager
+def _in_memory(body: pa.Buffer, ranges: Sequence[tuple[int, int]]) -> Iterator[_Source]:
+    view = memoryview(body)
+    guard_pages(lambda start, length: view[start : start + length], ranges, at_once=len(view))
+    yield _Source(pa.BufferReader(body))
+
+
+@contextmanager
+def _on_disk(storage: LocalStorage, name: str, ranges: Sequence[tuple[int, int]]) -> Iterator[_Source]:
+    """pyarrow reads by itself: a third less work than through Python."""
+    with storage.reading(name, ranges) as file:
+        guard_pages(file.read_at, ranges)
+        with pa.OSFile(file.path) as native:
+            file.check_path()
+            yield _Source(native, _block_bytes(ranges), file.went_on)
+
+
+@contextmanager
+def _in_store(opened: OpenedFile, ranges: Sequence[tuple[int, int]]) -> Iterator[_Source]:
+    with closing(opened.source.sibling()) as source:
+        buffer_size = _declare(source, ranges, is_local=isinstance(opened.storage, LocalStorage))
+        yield _Source(GuardedFile(source, ranges), buffer_size)
 
 
 def _row_bytes(chunk: pq.ColumnChunkMetaData, row_count: int) -> float:
@@ -106,8 +153,7 @@ def _declare(source: RangedFile, ranges: Sequence[tuple[int, int]], *, is_local:
         # As the storage would fetch them: what comes as one need not be cut and copied.
         source.preload((span.start, span.end - span.start) for span in coalesce(ranges))
         return 0
-    # All columns are read side by side, so that together their blocks must be small.
-    block = min(limits.READ_BLOCK_BYTES, max(_BLOCK_BYTES_MIN, limits.DATA_PRELOAD_BYTES_MAX // len(ranges)))
+    block = _block_bytes(ranges)
     if is_local:  # nothing to wait for, and blocks fetched ahead are seldom those that pyarrow asks for
         return block
     source.preload((start, min(length, block)) for start, length in ranges)
@@ -117,8 +163,13 @@ def _declare(source: RangedFile, ranges: Sequence[tuple[int, int]], *, is_local:
     return block
 
 
+def _block_bytes(ranges: Sequence[tuple[int, int]]) -> int:
+    """All columns are read side by side, so that together their blocks must be small."""
+    return min(limits.READ_BLOCK_BYTES, max(_BLOCK_BYTES_MIN, limits.DATA_PRELOAD_BYTES_MAX // len(ranges)))
+
+
 def _reader(
-    source: RangedFile | GuardedFile, metadata: pq.FileMetaData | None, buffer_size: int = 0
+    source: RangedFile | GuardedFile | pa.NativeFile, metadata: pq.FileMetaData | None, buffer_size: int = 0
 ) -> pq.ParquetFile:
     return pq.ParquetFile(
         source,

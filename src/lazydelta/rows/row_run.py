@@ -125,14 +125,27 @@ class RowRun:
         plan = self._plan
         ahead, is_hurried = plan.prefetch_size, plan.is_hurried
         loader = RowLoader(
-            storage, plan.loaded, version=self._version, predicate=plan.predicate, batch_rows=plan.slice_rows
+            storage,
+            plan.loaded,
+            version=self._version,
+            predicate=plan.predicate,
+            batch_rows=plan.slice_rows,
+            is_hurried=is_hurried,
         )
         load = SegmentRows(plan, loader, self.tally)
         threads = take_threads(_threads(ahead, storage)) if ahead > 0 else 0
         pool = ThreadPoolExecutor(threads, "lazydelta-rows") if threads else None
         share = self.tally.share
         share.begin()
-        segments = Prefetch(self._files, load.segments, ahead=ahead, pool=pool, is_hurried=is_hurried)
+        segments = Prefetch(
+            self._files,
+            load.segments,
+            ahead=ahead,
+            pool=pool,
+            weigh=lambda file: file.size if loader.reads_whole(file) else 0,
+            is_hurried=is_hurried,
+            share=share,
+        )
         rows = Prefetch(
             _each(segments),
             load.rows,

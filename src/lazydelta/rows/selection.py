@@ -43,6 +43,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     time_zone: str  # of partition values without one
     # Metadata column → the column of data files that has it for rows that were moved (row tracking).
     tracked: dict[str, str] = msgspec.field(default_factory=dict)
+    is_all: bool = False  # every column of the table
 
     @property
     def schema(self) -> pa.Schema:
@@ -87,6 +88,7 @@ def select(
             for name, key in _TRACKED.items()
             if (stored := metadata.configuration.get(key)) is not None
         },
+        is_all=len(fields) == len(schema.fields),
     )
 
 

@@ -9,13 +9,17 @@ long files take is watched: a folder may be a mount of something far away.
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 import time
 import uuid
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+
+import msgspec
 
 from lazydelta import limits
 from lazydelta.errors import AccessDeniedError, StorageError
@@ -23,12 +27,40 @@ from lazydelta.storage.counters import IoCounters, IoTicket
 from lazydelta.storage.deadline import NEVER, Deadline
 from lazydelta.storage.interface import ObjectInfo, ObjectNotFoundError, Storage, past_end
 from lazydelta.storage.names import checked_name, uri_of
-from lazydelta.storage.object_versions import ObjectVersions
+from lazydelta.storage.object_versions import ObjectVersions, replaced
 from lazydelta.storage.places import Places
 from lazydelta.storage.ranges import coalesce, cut
 
 _READS_WATCHED = 4
 _ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+
+
+class LocalReading(msgspec.Struct):
+    """A file that is open."""
+
+    path: str
+    where: str
+    descriptor: int
+    check: Callable[[], None]  # that there is time left
+    share: float = 0.0  # of the ranges, that was read so far
+
+    def read_at(self, start: int, length: int) -> bytes:
+        """Up to `length` bytes: fewer only at the end of the file."""
+        return _read_at(self.descriptor, start, length)
+
+    def went_on(self, share: float) -> None:
+        """So much of the ranges was read, which is what is counted; an error where the time is over."""
+        self.share = share
+        self.check()
+
+    def check_path(self) -> None:
+        """Whoever opened the path meanwhile got this file."""
+        try:
+            is_same = os.path.samestat(os.fstat(self.descriptor), Path(self.path).stat())
+        except OSError:
+            is_same = False
+        if not is_same:
+            raise replaced(self.where)
 
 
 class LocalStorage:
@@ -172,6 +204,32 @@ class LocalStorage:
         finally:
             os.close(descriptor)
 
+    @contextmanager
+    def reading(self, name: str, ranges: Sequence[tuple[int, int]]) -> Iterator[LocalReading]:
+        """The file for a library that reads these (start, length) by itself.
+
+        Counted as if they were asked for here, by the share of them that it says it read. That the file
+        stayed the same is checked before and after.
+        """
+        where, path = uri_of(self._root, name), self._path(name)
+        spans = coalesce(ranges)
+        tickets = [self._begin("get_range", name) for _ in spans]
+        share = 0.0
+        try:
+            with _open(path, where) as file:
+                self._check_version(name, file.fileno())
+                if os.fstat(file.fileno()).st_size < max((span.end for span in spans), default=0):
+                    raise past_end(where)
+                reading = LocalReading(path, where, file.fileno(), lambda: self._deadline.check(where))
+                try:
+                    yield reading
+                finally:
+                    share = reading.share
+                self._check_version(name, file.fileno())
+        finally:
+            for span, ticket in zip(spans, tickets, strict=True):
+                self._counters.finish(ticket, bytes_read=round(share * (span.end - span.start)))
+
     def put_if_absent(self, name: str, body: bytes) -> bool:
         """Write beside the target, then link it into place: readers see all of it or nothing."""
         target = Path(self._path(name))
@@ -248,6 +306,13 @@ def _listed(entry: os.DirEntry[str], after: str | None, shown: str) -> ObjectInf
         modified_ms=status.st_mtime_ns // 1_000_000,
         etag=f"{status.st_ino:x}-{status.st_ctime_ns:x}",  # a file that was written anew has another
     )
+
+
+def _open(path: str, where: str) -> io.FileIO:
+    try:
+        return open(path, "rb", buffering=0)  # noqa: PTH123 - half the time
+    except OSError as error:
+        raise _failure(error, where) from error
 
 
 def _read_at(descriptor: int, start: int, length: int) -> bytes:

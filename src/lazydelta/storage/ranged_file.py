@@ -77,6 +77,12 @@ class RangedFile(io.RawIOBase):
                 self._kept[start] = body
             self._kept_starts = sorted(self._kept)
 
+    def whole(self) -> bytes | None:
+        """All bytes of the object, where they are in memory."""
+        with self._lock:
+            body = self._kept.get(0)
+        return body if body is not None and len(body) == self._size_bytes else None
+
     def release(self) -> None:
         """Forget what was preloaded and streamed; the tail stays, because the footer is there."""
         with self._lock:
