@@ -92,9 +92,9 @@ def slices(
     done, total = 0, max(1, opened.metadata.row_group(row_group).num_rows)
     with found as source:
         reader = _reader(source.file, opened.metadata, buffer_size=source.buffer_size)
-        # By position, because names may hold dots. One thread: segments are what runs side by side.
+        # By position, because names may hold dots.
         for batch in reader.reader.iter_batches(
-            batch_rows, row_groups=[row_group], column_indices=list(leaves), use_threads=False
+            batch_rows, row_groups=[row_group], column_indices=list(leaves), use_threads=source.is_threaded
         ):
             done += batch.num_rows
             source.went_on(done / total)
@@ -106,6 +106,7 @@ class _Source(msgspec.Struct, frozen=True):
 
     file: pa.NativeFile | GuardedFile
     buffer_size: int = 0  # bytes that it shall read at a time; 0: a chunk
+    is_threaded: bool = False  # whether columns are decoded side by side, as segments are anyhow
     went_on: Callable[[float], None] = lambda _: None  # told what share of the rows was read
 
 
@@ -123,7 +124,8 @@ def _on_disk(storage: LocalStorage, name: str, ranges: Sequence[tuple[int, int]]
         guard_pages(file.read_at, ranges)
         with pa.OSFile(file.path) as native:
             file.check_path()
-            yield _Source(native, _block_bytes(ranges), file.went_on)
+            is_large = sum(length for _, length in ranges) > limits.DATA_PRELOAD_BYTES_MAX
+            yield _Source(native, _block_bytes(ranges), is_large, file.went_on)
 
 
 @contextmanager

@@ -140,7 +140,7 @@ class RowRun:
         segments = Prefetch(
             self._files,
             load.segments,
-            ahead=ahead,
+            ahead=0 if isinstance(storage, LocalStorage) else ahead,  # a disk answers at once
             pool=pool,
             weigh=lambda file: file.size if loader.reads_whole(file) else 0,
             is_hurried=is_hurried,
