@@ -30,7 +30,7 @@ from lazydelta.engines.session import Duck, Parameters
 from lazydelta.engines.sql_errors import SqlContext, kind_of, told
 from lazydelta.engines.watch import Watch
 from lazydelta.engines.watched_dataset import WatchedDataset
-from lazydelta.errors import CorruptDataError, LazyDeltaError
+from lazydelta.errors import CorruptDataError, InvalidRequestError, LazyDeltaError
 from lazydelta.rows.prefetch import PrefetchClosedError
 from lazydelta.rows.source import RowSource
 from lazydelta.telemetry import log_event
@@ -144,6 +144,7 @@ class RunningQuery:
             self._choose_readers()
         self._relation = self._session.sql(self._query, params=self._parameters)
         if self._relation is not None:
+            _check_types(self._relation)
             # Of columns with one name all but the first get another.
             self._schema = self._relation.limit(0).to_arrow_table().schema
         return self._schema
@@ -238,3 +239,14 @@ def _may_be_of_files(error: LazyDeltaError) -> bool:
     """Whether DuckDB said it, and may have met it in a file."""
     cause = error.__cause__
     return cause is not None and not kind_of(cause).startswith(_NOT_OF_FILES)
+
+
+def _check_types(relation: Duck) -> None:
+    """Raise where DuckDB would give other numbers to Arrow than it has."""
+    for name, kind in zip(relation.columns, relation.types, strict=True):
+        if "UHUGEINT" in str(kind):
+            raise InvalidRequestError(
+                f"the column {name!r} is {kind}, which Arrow cannot hold: DuckDB would wrap it",
+                "sql",
+                "cast it to HUGEINT, DOUBLE or VARCHAR in the query",
+            )

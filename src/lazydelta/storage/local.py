@@ -15,52 +15,23 @@ import stat
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-
-import msgspec
 
 from lazydelta import limits
 from lazydelta.errors import AccessDeniedError, StorageError
 from lazydelta.storage.counters import IoCounters, IoTicket
 from lazydelta.storage.deadline import NEVER, Deadline
 from lazydelta.storage.interface import ObjectInfo, ObjectNotFoundError, Storage, past_end
+from lazydelta.storage.local_reading import LocalReading, read_at
 from lazydelta.storage.names import checked_name, uri_of
-from lazydelta.storage.object_versions import ObjectVersions, replaced
+from lazydelta.storage.object_versions import ObjectVersions
 from lazydelta.storage.places import Places
 from lazydelta.storage.ranges import coalesce, cut
 
 _READS_WATCHED = 4
 _ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
-
-
-class LocalReading(msgspec.Struct):
-    """A file that is open."""
-
-    path: str
-    where: str
-    descriptor: int
-    check: Callable[[], None]  # that there is time left
-    share: float = 0.0  # of the ranges, that was read so far
-
-    def read_at(self, start: int, length: int) -> bytes:
-        """Up to `length` bytes: fewer only at the end of the file."""
-        return _read_at(self.descriptor, start, length)
-
-    def went_on(self, share: float) -> None:
-        """So much of the ranges was read, which is what is counted; an error where the time is over."""
-        self.share = share
-        self.check()
-
-    def check_path(self) -> None:
-        """Whoever opened the path meanwhile got this file."""
-        try:
-            is_same = os.path.samestat(os.fstat(self.descriptor), Path(self.path).stat())
-        except OSError:
-            is_same = False
-        if not is_same:
-            raise replaced(self.where)
 
 
 class LocalStorage:
@@ -170,7 +141,7 @@ class LocalStorage:
         try:
             if spans:
                 with Path(self._path(name)).open("rb", buffering=0) as file:
-                    bodies = [_read_at(file.fileno(), span.start, span.end - span.start) for span in spans]
+                    bodies = [read_at(file.fileno(), span.start, span.end - span.start) for span in spans]
                     self._check_version(name, file.fileno())
         except OSError as error:
             raise _failure(error, uri_of(self._root, name)) from error
@@ -313,19 +284,6 @@ def _open(path: str, where: str) -> io.FileIO:
         return open(path, "rb", buffering=0)  # noqa: PTH123 - half the time
     except OSError as error:
         raise _failure(error, where) from error
-
-
-def _read_at(descriptor: int, start: int, length: int) -> bytes:
-    """Up to `length` bytes: fewer only at the end of the file."""
-    body = os.pread(descriptor, length, start)
-    if len(body) == length or not body:
-        return body
-    pieces = [body]  # one call reads at most 2 GiB, and a network file system may give less
-    have = len(body)
-    while have < length and (piece := os.pread(descriptor, length - have, start + have)):
-        pieces.append(piece)
-        have += len(piece)
-    return b"".join(pieces)
 
 
 def _link_new(target: Path, body: bytes) -> bool:

@@ -45,6 +45,17 @@ def test_what_fetchone_leaves_comes_next_whoever_asks(table: ld.Table) -> None:
             assert not found.has_next()
 
 
+@pytest.mark.parametrize("shape", ["{}", "[{}]", "{{'a': {}}}"])
+def test_numbers_that_arrow_would_wrap_are_refused(table: ld.Table, shape: str) -> None:
+    query = (
+        f"select id, {shape.format('(id + 340282366920938463463374607431768211450)::uhugeint')} as x from t"
+    )
+    with pytest.raises(InvalidRequestError, match=r"'x' is .*UHUGEINT") as told:
+        table.sql(query).fetchall()
+    assert "cast it" in told.value.fix
+    assert table.sql("select max(id)::hugeint as x from t").fetchall() == [(4,)]
+
+
 def test_a_closed_result_gives_no_row_that_was_left(table: ld.Table) -> None:
     found = table.sql("select id from t order by id")
     found.fetchone()
