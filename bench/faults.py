@@ -9,8 +9,6 @@ tells whether the promise holds.
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -21,11 +19,11 @@ from statistics import median
 import msgspec
 
 from bench.ladder_levels import L7
-from bench.ladder_runs import Conduct, Place, Run, run_level
+from bench.ladder_runs import Conduct, Place, Run, run_level, started
 from bench.ladder_tables import HOUR, ladder_spec, ladder_table
 from bench.promises import Check
 from bench.run import RESULTS, warm_up
-from bench.tables import REPOSITORY, cache_folder
+from bench.tables import cache_folder
 from lazydelta import limits
 
 _FILES = 1_000_000
@@ -141,13 +139,8 @@ def _allowance_s(latency_ms: float) -> float:
 def _breaking(latency_ms: float, share: float, *, seed: int) -> Iterator[Place]:
     command = [sys.executable, "-m", "bench.faults_server", str(cache_folder() / "bench")]
     command += ["--latency-ms", str(latency_ms), "--reset-share", str(share), "--seed", str(seed)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY) as server:
-        try:
-            assert server.stdout is not None
-            port = json.loads(server.stdout.readline())["port"]
-            yield Place(name="store", account=f"http://127.0.0.1:{port}")
-        finally:
-            server.terminate()
+    with started(command) as place:
+        yield place
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -81,7 +81,14 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 def served(folder: Path, latency_ms: float) -> Iterator[Place]:
     """The folder of tables behind that latency."""
     command = [sys.executable, "-m", "bench.ladder_server", str(folder), "--latency-ms", str(latency_ms)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=_environment()) as server:
+    with started(command) as place:
+        yield place
+
+
+@contextmanager
+def started(command: Sequence[str]) -> Iterator[Place]:
+    """The store of a server that prints its port."""
+    with subprocess.Popen(list(command), stdout=subprocess.PIPE, text=True, env=_environment()) as server:
         try:
             assert server.stdout is not None
             port = json.loads(server.stdout.readline())["port"]

@@ -16,7 +16,7 @@ from bench.chaos.world import TableSpec
 from lazydelta.storage.address import parse_address
 from tests.support import servers
 from tests.support.lake import hadoop_settings
-from tests.support.servers import AZURITE_ACCOUNT, AZURITE_KEY, CONTAINER
+from tests.support.servers import AZURITE_ACCOUNT, CONTAINER
 from tests.support.spark import AZURE_PACKAGE
 
 STORES = ("local", "s3", "azurite")
@@ -53,7 +53,9 @@ def running_stores(
             if store == "local":
                 specs.append(_local(place))
                 continue
-            server = stack.enter_context(_moto(place) if store == "s3" else _azurite(place))
+            server = stack.enter_context(
+                servers.running_moto(place, {}) if store == "s3" else servers.running_azurite(place)
+            )
             line = stack.enter_context(_faulty(server.port, f"{seed}/{store}", place / "faults.jsonl"))
             specs.append(_remote(place, server, line))
             if store == "azurite":
@@ -100,31 +102,6 @@ def _remote(place: Path, server: servers.TableServer, line: int) -> TableSpec:
         rs_options=rs_options,
         spark_url=spark_url,
     )
-
-
-@contextmanager
-def _moto(place: Path) -> Iterator[servers.TableServer]:
-    with servers._moto(place, {}) as server:
-        yield server
-
-
-@contextmanager
-def _azurite(place: Path) -> Iterator[servers.TableServer]:
-    port = servers._free_port()
-    command = [servers._node(), str(servers._azurite_script()), "--silent", "--skipApiVersionCheck"]
-    command += ["--disableTelemetry", "--location", str(place / "azurite"), "--blobHost", "127.0.0.1"]
-    with servers._running([*command, "--blobPort", str(port)], port, place):
-        servers._create_azure_container(port)
-        yield servers.TableServer(
-            kind="azurite",
-            port=port,
-            base_url=f"abfss://{CONTAINER}@{AZURITE_ACCOUNT}",
-            options={
-                "account_key": AZURITE_KEY,
-                "endpoint": f"http://127.0.0.1:{port}/{AZURITE_ACCOUNT}",
-                "allow_http": "true",
-            },
-        )
 
 
 @contextmanager

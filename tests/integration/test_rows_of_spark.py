@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +11,7 @@ import pytest
 
 import lazydelta as ld
 from tests.golden.test_golden_rows import counted
+from tests.support.spark_settings import configured
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,20 +36,6 @@ def assert_same(spark: SparkSession, folder: Path) -> None:
     assert counted(found) == counted(expected)
     for name in found.column_names:
         assert counted(ours(folder, [name])) == counted(expected.select([name]))
-
-
-@contextmanager
-def configured(spark: SparkSession, **settings: str) -> Iterator[None]:
-    """Spark's settings, with double underscores for dots."""
-    named = {name.replace("__", "."): value for name, value in settings.items()}
-    before = {name: spark.conf.get(name, None) for name in named}
-    for name, value in named.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, old in before.items():
-            spark.conf.unset(name) if old is None else spark.conf.set(name, old)
 
 
 def stored_columns(folder: Path) -> set[str]:
@@ -124,12 +109,12 @@ def test_widened_columns_are_the_values_that_were_written(spark: SparkSession, t
 def test_every_physical_form_of_times_and_decimals(
     spark: SparkSession, tmp_path: Path, kind: str, legacy: str
 ) -> None:
-    with configured(
-        spark,
-        spark__sql__parquet__outputTimestampType=kind,
-        spark__sql__parquet__writeLegacyFormat=legacy,
-        spark__sql__session__timeZone="UTC",
-    ):
+    settings = {
+        "spark.sql.parquet.outputTimestampType": kind,
+        "spark.sql.parquet.writeLegacyFormat": legacy,
+        "spark.sql.session.timeZone": "UTC",
+    }
+    with configured(spark, settings):
         spark.sql(
             f"""CREATE TABLE delta.`{tmp_path / "t"}` USING delta AS SELECT
             make_timestamp(y, 1, 2, 3, 4, 5.678) AS t, CAST(y AS DECIMAL(5, 1)) AS d5,

@@ -21,11 +21,12 @@ import pytest
 import lazydelta as ld
 from lazydelta import limits
 from tests.support.cached import CACHED, UNCACHED
-from tests.support.random_lake import SESSION, RandomLake, configured
+from tests.support.random_lake import SESSION, RandomLake
 from tests.support.random_lake_answers import Answer, counted, spark_answers
 from tests.support.random_lake_features import features_of
 from tests.support.random_lake_filters import Filter
 from tests.support.random_lake_peers import CannotReadError, DuckDelta, delta_rs_rows
+from tests.support.spark_settings import configured
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -39,7 +39,7 @@ def checked_s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CheckedS3]:
     # The bucket, two users with a key and a policy each, the role with its policy, and taking the role.
     free_actions = 1 + 2 * 3 + 2 + 1
     environment = {"INITIAL_NO_AUTH_ACTION_COUNT": str(free_actions)}
-    with servers._moto(tmp_path_factory.mktemp("checked-moto-log"), environment) as server:
+    with servers.running_moto(tmp_path_factory.mktemp("checked-moto-log"), environment) as server:
         everything, without_list = _user(server, "all", ["s3:*"]), _user(server, "reader", ["s3:GetObject"])
         session = _role(server)
         options = {**server.storage_options, **everything}

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +35,7 @@ from tests.support.random_lake_changes import (
 )
 from tests.support.random_lake_model import Model, declaration, random_model
 from tests.support.random_lake_types import quoted
+from tests.support.spark_settings import configured
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,19 +76,6 @@ _CHECKPOINT_FORMS = (
     {"checkpoint.partSize": "1"},
 )
 _SURE_CHANGES = ((widen, delete), (delete, rename_field), (add_field, widen), (merge, update))
-
-
-@contextmanager
-def configured(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """The session with these settings."""
-    before = {name: spark.conf.get(name, None) for name in settings}
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, old in before.items():
-            spark.conf.unset(name) if old is None else spark.conf.set(name, old)
 
 
 class RandomLake:

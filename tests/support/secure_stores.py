@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import base64
 import datetime as dt
-import email.utils
-import hashlib
-import hmac
 import http.client
 import ipaddress
 import secrets
@@ -27,7 +24,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from tests.support import servers
-from tests.support.servers import CONTAINER, TableServer
+from tests.support.servers import CONTAINER, TableServer, container_request
 
 ACCOUNT, OTHER_ACCOUNT = "accountone", "accounttwo"
 
@@ -129,21 +126,12 @@ def _name(text: str) -> x509.Name:
 
 
 def _create_container(port: int, account: str, key: str) -> None:
-    date = email.utils.formatdate(usegmt=True)
-    resource = f"/{account}/{account}/{CONTAINER}\nrestype:container"
-    signed = "\n".join(["PUT", *[""] * 11, f"x-ms-date:{date}", "x-ms-version:2021-08-06", resource])
-    digest = hmac.new(base64.b64decode(key), signed.encode(), hashlib.sha256).digest()
-    headers = {
-        "x-ms-date": date,
-        "x-ms-version": "2021-08-06",
-        "Authorization": f"SharedKey {account}:{base64.b64encode(digest).decode()}",
-        "Content-Length": "0",
-    }
+    path, headers = container_request(account, key)
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=60, context=context)
     try:
-        connection.request("PUT", f"/{account}/{CONTAINER}?restype=container", headers=headers)
+        connection.request("PUT", path, headers=headers)
         answer = connection.getresponse()
         body = answer.read()
     finally:

@@ -118,33 +118,20 @@ def local_server(tmp_path_factory: pytest.TempPathFactory) -> TableServer:
 
 @pytest.fixture(scope="session")
 def azurite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TableServer]:
-    port = _free_port()
-    command = [_node(), str(_azurite_script()), "--silent", "--skipApiVersionCheck", "--disableTelemetry"]
-    command += ["--location", str(tmp_path_factory.mktemp("azurite")), "--blobHost", "127.0.0.1"]
-    with _running([*command, "--blobPort", str(port)], port, tmp_path_factory.mktemp("azurite-log")):
-        _create_azure_container(port)
-        yield TableServer(
-            kind="azurite",
-            port=port,
-            base_url=f"abfss://{CONTAINER}@{AZURITE_ACCOUNT}",
-            options={
-                "account_key": AZURITE_KEY,
-                "endpoint": f"http://127.0.0.1:{port}/{AZURITE_ACCOUNT}",
-                "allow_http": "true",
-            },
-        )
+    with running_azurite(tmp_path_factory.mktemp("azurite")) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")
 def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TableServer]:
-    with _moto(tmp_path_factory.mktemp("moto-log"), {}) as server:
+    with running_moto(tmp_path_factory.mktemp("moto-log"), {}) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def s3_server_that_checks_keys(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TableServer]:
     """moto with its permission checks on: no key is known to it, so every one is refused."""
-    with _moto(tmp_path_factory.mktemp("moto-log"), {"INITIAL_NO_AUTH_ACTION_COUNT": "1"}) as server:
+    with running_moto(tmp_path_factory.mktemp("moto-log"), {"INITIAL_NO_AUTH_ACTION_COUNT": "1"}) as server:
         yield server
 
 
@@ -169,7 +156,27 @@ _FIXTURES = {"local": "local_server", "azurite": "azurite", "s3": "s3_server"}
 
 
 @contextmanager
-def _moto(log_folder: Path, environment: dict[str, str]) -> Iterator[TableServer]:
+def running_azurite(place: Path) -> Iterator[TableServer]:
+    """Azurite with its container; what it keeps and says is below `place`."""
+    port = _free_port()
+    command = [_node(), str(_azurite_script()), "--silent", "--skipApiVersionCheck", "--disableTelemetry"]
+    command += ["--location", str(place / "azurite"), "--blobHost", "127.0.0.1"]
+    with _running([*command, "--blobPort", str(port)], port, place):
+        _create_azure_container(port)
+        yield TableServer(
+            kind="azurite",
+            port=port,
+            base_url=f"abfss://{CONTAINER}@{AZURITE_ACCOUNT}",
+            options={
+                "account_key": AZURITE_KEY,
+                "endpoint": f"http://127.0.0.1:{port}/{AZURITE_ACCOUNT}",
+                "allow_http": "true",
+            },
+        )
+
+
+@contextmanager
+def running_moto(log_folder: Path, environment: dict[str, str]) -> Iterator[TableServer]:
     port = _free_port()
     command = [sys.executable, "-m", "moto.server", "--host", "127.0.0.1", "--port", str(port)]
     with _running(command, port, log_folder, environment):
@@ -230,17 +237,22 @@ def _free_port() -> int:
 
 def _create_azure_container(port: int) -> None:
     """obstore cannot create containers, so the one request that does it is signed here."""
+    path, headers = container_request(AZURITE_ACCOUNT, AZURITE_KEY)
+    _expect(port, "PUT", path, headers, 201)
+
+
+def container_request(account: str, key: str) -> tuple[str, dict[str, str]]:
+    """Path and headers of a PUT that creates the container."""
     date = email.utils.formatdate(usegmt=True)
-    resource = f"/{AZURITE_ACCOUNT}/{AZURITE_ACCOUNT}/{CONTAINER}\nrestype:container"
+    resource = f"/{account}/{account}/{CONTAINER}\nrestype:container"
     signed = "\n".join(["PUT", *[""] * 11, f"x-ms-date:{date}", "x-ms-version:2021-08-06", resource])
-    digest = hmac.new(base64.b64decode(AZURITE_KEY), signed.encode(), hashlib.sha256).digest()
-    headers = {
+    digest = hmac.new(base64.b64decode(key), signed.encode(), hashlib.sha256).digest()
+    return f"/{account}/{CONTAINER}?restype=container", {
         "x-ms-date": date,
         "x-ms-version": "2021-08-06",
-        "Authorization": f"SharedKey {AZURITE_ACCOUNT}:{base64.b64encode(digest).decode()}",
+        "Authorization": f"SharedKey {account}:{base64.b64encode(digest).decode()}",
         "Content-Length": "0",
     }
-    _expect(port, "PUT", f"/{AZURITE_ACCOUNT}/{CONTAINER}?restype=container", headers, 201)
 
 
 def _expect(port: int, method: str, path: str, headers: dict[str, str], status: int) -> None:
