@@ -189,7 +189,7 @@ class _Checkpoints:
         files = self.tables[number] | {name: body[1:]}
         table = opened({name: text for name, text in files.items() if len(body) % 3 or ".crc" not in name})
         where = (None, *_FILTERS)[len(body) % 5]
-        found = live(table, where, limit=ALL if len(body) % 8 else None)
+        found = live(table, where, may_repeat=True, limit=ALL if len(body) % 8 else None)
         if len(body) % 16 == 0:
             table.get_stats_for_files([path for path, _ in found[:3]], ["value", "device_id", "count"])
 

@@ -419,6 +419,9 @@ def open(  # noqa: A001 - `lazydelta.open` is the name users meet
         raise InvalidRequestError("version and timestamp are both given", "open()", "give one of them")
     if version is not None and (isinstance(version, bool) or not isinstance(version, int) or version < 0):
         raise InvalidRequestError(f"version is {version!r}", "open()", "give a whole number of at least 0")
+    if not isinstance(settings, Settings | None):
+        fix = "give options as storage_options={'delta.batch_size': 1000}"  # type: ignore[unreachable]
+        raise InvalidRequestError(f"settings is a {type(settings).__name__}", "open()", fix)
     chosen = settings if settings is not None else build_settings(storage_options, environment=os.environ)
     if chosen.memory_bytes:
         PROCESS_MEMORY.limit_to(chosen.memory_bytes)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
+import pytest
+from fuzz import seeds
 from fuzz.planted import Planted
 from fuzz.target import Target
 from fuzz.targets import all_targets
 from fuzz.watch import Plan, run, shares
+from fuzz.worker import input_of, outcome
 
 INPUTS = 4000
 # What takes a hundred times as long as the rest has a few dozen inputs here.
@@ -23,6 +26,26 @@ def test_no_parser_lets_anything_but_a_refusal_or_an_answer_out(tmp_path: Path) 
     assert told == []
     assert {name: tally.inputs for name, tally in tallies.items()} == counts
     assert all(tally.refused + tally.answered == tally.inputs for tally in tallies.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        ("checkpoint-v2", 143),  # a sidecar of a negative size
+        ("checkpoint-v2", 761),  # an unknown deletion vector of a path that is no text
+        ("commits", 1963),  # an action whose name is no text
+        ("delta-file", 169),  # fewer rows than the footer tells
+        ("part", 785),
+        ("plain-sidecar", 913),
+        ("part", 920),  # a column of deletion vectors that is not there
+        ("predicate-forms", 128),  # a text of which all beginnings were made
+    ],
+)
+def test_what_got_out_once_does_not_again(tmp_path: Path, name: str, number: int) -> None:
+    seeds.make_seeds(tmp_path / "seeds")
+    target = all_targets()[name]
+    target.prepare(tmp_path / "seeds")
+    assert outcome(target, input_of(target, 20_261_116, number)) in {"refused", "answered"}
 
 
 def test_what_misbehaves_is_noticed_named_and_gone_behind(tmp_path: Path) -> None:

@@ -165,7 +165,9 @@ class CheckpointReader:
             found = [line.sidecar for line in self._json_actions() if line.sidecar is not None]
             for part in self._top:
                 found.extend(_sidecar_actions(part))
-            self._sidecars = [self._sidecar_part(sidecar) for sidecar in found]
+            parts = [self._sidecar_part(sidecar) for sidecar in found]
+            _check_sidecars(parts)
+            self._sidecars = parts
         return self._sidecars
 
     def _sidecar_part(self, sidecar: SidecarFile) -> ParquetPart:
@@ -323,6 +325,17 @@ def _converted(part: ParquetPart, value: dict[str, object], wanted: type[Action]
         return msgspec.convert({name: field for name, field in value.items() if field is not None}, wanted)
     except msgspec.ValidationError as damage:
         raise part.damaged(damage) from damage
+
+
+def _check_sidecars(parts: Sequence[ParquetPart]) -> None:
+    """What the checkpoint says of its sidecars can be."""
+    seen: set[str] = set()
+    for part in parts:
+        if part.size_bytes < 0:
+            raise part.damaged(f"it has {part.size_bytes:,} bytes by the checkpoint")
+        if part.name in seen:
+            raise part.damaged("the checkpoint names it twice")
+        seen.add(part.name)
 
 
 def _sidecar_actions(part: ParquetPart) -> Iterator[SidecarFile]:

@@ -142,7 +142,7 @@ class ReverseCommitReader:
         """
         for ((file, chunks),) in self._fetched(files, lambda: None, keep=False):
             for text, lines in decoded_lines(chunks, ACTION_DECODER, self._where(file)):
-                yield file.version, lines, _other_actions(text, lines)
+                yield file.version, lines, _other_actions(text, lines, self._where(file))
 
     def submit(self, task: Callable[..., Result], *arguments: object) -> Future[Result]:
         """Run another request of this scan side by side with the commits."""
@@ -282,7 +282,8 @@ class ReverseCommitReader:
             raise past_end(self._where(file))
 
     def _slices_of(self, file: LogFile, chunks: Iterable[bytes]) -> Iterator[CommitSlice]:
-        return _slices_of(file, decoded_lines(chunks, ACTION_DECODER, self._where(file)))
+        where = self._where(file)
+        return _slices_of(file, decoded_lines(chunks, ACTION_DECODER, where), where)
 
     def _vanished(self, file: LogFile) -> CorruptLogError:
         return CorruptLogError(
@@ -329,7 +330,9 @@ def newest_first(segment: LogSegment, *, use_compacted: bool = False) -> list[Lo
     return chosen
 
 
-def _slices_of(file: LogFile, slices: Iterator[tuple[bytes, list[ActionLine]]]) -> Iterator[CommitSlice]:
+def _slices_of(
+    file: LogFile, slices: Iterator[tuple[bytes, list[ActionLine]]], where: str
+) -> Iterator[CommitSlice]:
     """Slices with the last one marked, which needs a look one slice ahead."""
     current = next(slices, None)
     is_first = True
@@ -348,7 +351,7 @@ def _slices_of(file: LogFile, slices: Iterator[tuple[bytes, list[ActionLine]]]) 
             removes=[remove for _, remove in removes],
             add_lines=[number for number, _ in adds],
             remove_lines=[number for number, _ in removes],
-            others=_other_actions(text, lines) if len(adds) + len(removes) < len(lines) else Counter(),
+            others=_other_actions(text, lines, where) if len(adds) + len(removes) < len(lines) else Counter(),
         )
         current, is_first = following, False
 
@@ -391,7 +394,7 @@ def _as_one(commits: Sequence[CommitSlice]) -> CommitSlice:
     )
 
 
-def _other_actions(text: bytes, lines: Sequence[ActionLine]) -> Counter[str]:
+def _other_actions(text: bytes, lines: Sequence[ActionLine], where: str) -> Counter[str]:
     """The names of actions that are neither add nor remove."""
     others: Counter[str] = Counter()
     for index, line in enumerate(lines):
@@ -399,10 +402,22 @@ def _other_actions(text: bytes, lines: Sequence[ActionLine]) -> Counter[str]:
             continue
         known = [name for field, name in _OTHER_FIELDS.items() if _is_set(getattr(line, field))]
         if not known:
-            unknown = msgspec.json.decode(non_blank(text)[index], type=dict[str, msgspec.Raw])
+            unknown = _names_of(non_blank(text)[index], where)
             known = sorted(name for name in unknown if name not in _OTHER_FIELDS.values()) or ["(none)"]
         others.update(known)
     return others
+
+
+def _names_of(line: bytes, where: str) -> Iterable[str]:
+    try:
+        return msgspec.json.decode(line, type=dict[str, msgspec.Raw])
+    except (
+        msgspec.DecodeError,
+        UnicodeDecodeError,
+    ) as damage:  # a name that is no text is passed over before
+        raise CorruptLogError(
+            f"a line is not a Delta action: {damage}", where, "restore the file"
+        ) from damage
 
 
 def _is_set(value: object) -> bool:

@@ -107,8 +107,14 @@ def deletion_vectors(rows: pa.RecordBatch) -> pa.StructArray | None:
         return None
     vectors = rows.column("deletion_vector")
     for kind in pc.unique(vectors.drop_null().field("storage_type")).to_pylist():
-        check_storage_type(kind, where=rows.column("path")[0].as_py())
+        check_storage_type(kind, where=_shown(rows.column("path")[0]))
     return vectors
+
+
+def _shown(text: pa.Scalar) -> str:
+    """For an error; a damaged log may have anything for a text."""
+    body: bytes = text.cast(pa.binary()).as_py()
+    return body.decode(errors="replace")
 
 
 def vector_structs(vectors: Iterable[DeletionVector | None]) -> pa.StructArray | None:

@@ -169,7 +169,7 @@ def _reaches(known: ColumnRange, literal: pa.Scalar, relation: pc.Function) -> F
     reached = _holds(relation, known.high, literal)
     if known.is_high_prefix and known.high is not None:
         # A cut max stands for all that start with it (PROTOCOL.md, "Per-file Statistics", footnote 1).
-        return reached | flags_of(pc.is_in(known.high, value_set=_prefixes(literal)))
+        return reached | flags_of(pc.is_in(known.high, value_set=_prefixes(literal, known.high)))
     return reached
 
 
@@ -274,9 +274,12 @@ def _holds(relation: pc.Function, bound: pa.Array | None, literal: pa.Scalar) ->
     return flags_of(pc.fill_null(relation(bound, literal), True))
 
 
-def _prefixes(literal: pa.Scalar) -> pa.Array:
+def _prefixes(literal: pa.Scalar, bounds: pa.Array) -> pa.Array:
+    """Those that are as long as one of the bounds: a literal may be long, and has as many in all."""
     whole = literal.as_py()
-    return pa.array([whole[:length] for length in range(len(whole) + 1)], literal.type)
+    measure = pc.binary_length if isinstance(whole, bytes) else pc.utf8_length
+    lengths = pc.unique(measure(bounds)).drop_null().to_pylist()
+    return pa.array([whole[:length] for length in lengths if length <= len(whole)], literal.type)
 
 
 def _spans(values: pa.Array) -> list[tuple[pa.Scalar, pa.Scalar]]:

@@ -27,6 +27,9 @@ from lazydelta.sidecar.format.part_writer import FACTS_KEY, PartFacts
 from lazydelta.sidecar.format.tier_file import TierFile
 from lazydelta.storage import Storage
 
+# What every row has, whatever a scan asks for: which file it is.
+_NEEDED = ("path", "dv.storageType", "dv.pathOrInlineDv", "dv.offset", "dv.sizeInBytes", "dv.cardinality")
+
 
 class RowGroupRange(msgspec.Struct, frozen=True):
     """A row group's rows within the part."""
@@ -102,7 +105,11 @@ class PartReader:
     def index_schema(self) -> pa.Schema:
         """The columns that are there without the half that holds the statistics of a split part."""
         _ = self.metadata
-        return self._index.schema
+        schema = self._index.schema
+        for name in _NEEDED:
+            if name not in schema.names:
+                raise damaged(f"a part has no column {name!r}", self._index.where)
+        return schema
 
     @property
     def nan_counts(self) -> dict[str, list[int]]:

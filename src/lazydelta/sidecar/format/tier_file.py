@@ -164,12 +164,14 @@ class TierFile:
         stream = reader.iter_batches(
             batch_size=batch_rows, row_groups=[group], columns=schema.names, use_threads=False
         )
-        while True:
+        missing = self.metadata.row_group(group).num_rows
+        while missing > 0:
             with self.damage_named():
                 batch = next(stream, None)
                 if batch is None:
-                    return
+                    raise pa.ArrowInvalid(f"row group {group} has {missing} rows less than its footer tells")
                 arrays = [_column(batch, field) for field in schema]
+            missing -= batch.num_rows
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def _bunches(self, row_groups: Sequence[int], columns: set[str]) -> Iterator[list[_Chunks]]:
