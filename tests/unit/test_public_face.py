@@ -89,6 +89,12 @@ def test_a_version_is_a_whole_number(table: TableBuilder, version: object) -> No
         ld.open(table.path, version=version)  # type: ignore[arg-type]
 
 
+def test_settings_are_settings(table: TableBuilder) -> None:
+    with pytest.raises(InvalidRequestError, match="settings is a dict") as caught:
+        ld.open(table.path, settings={"delta.batch_size": 10})  # type: ignore[arg-type]
+    assert "storage_options" in caught.value.fix
+
+
 def test_no_table_is_an_error_with_what_where_and_fix(tmp_path: Path) -> None:
     with pytest.raises(TableNotFoundError) as caught:
         ld.open(tmp_path / "nothing")

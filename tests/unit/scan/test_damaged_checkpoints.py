@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 
@@ -119,6 +120,24 @@ def test_a_checkpoint_without_protocol_or_metadata_is_left_for_the_older_one(
         rows = pq.read_table(file)
         if lost in rows.column_names:
             pq.write_table(rows.filter(rows[lost].is_null()), file)
+    check_falls_back(table)
+
+
+@pytest.mark.parametrize("how", ["named twice", "of a negative size"])
+def test_a_checkpoint_that_says_what_cannot_be_of_a_sidecar_is_left_for_the_older_one(
+    tmp_path: Path, how: str
+) -> None:
+    table = built(tmp_path, "v2-json")
+    file = files_of_newest(table)[0]
+    lines = file.read_text().splitlines()
+    sidecar = next(line for line in lines if '"sidecar"' in line)
+    if how == "named twice":
+        lines.append(sidecar)
+    else:
+        told = json.loads(sidecar)
+        told["sidecar"]["sizeInBytes"] *= -1
+        lines[lines.index(sidecar)] = json.dumps(told)
+    file.write_text("\n".join(lines) + "\n")
     check_falls_back(table)
 
 
