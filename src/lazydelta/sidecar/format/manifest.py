@@ -17,6 +17,7 @@ from typing import Annotated
 import msgspec
 
 from lazydelta.protocol.actions import Metadata, Protocol
+from lazydelta.protocol.schema import is_type_name
 
 FORMAT = 1
 _CHECKSUM = re.compile(rb',"crc32":(\d{1,10})\}$')
@@ -151,4 +152,7 @@ def decode_manifest(body: bytes) -> Manifest:
         raise msgspec.DecodeError("it does not end with its checksum")
     if int(told[1]) != zlib.crc32(body[: told.start()]):
         raise msgspec.DecodeError("its checksum is not that of its text")
-    return _MANIFEST.decode(body)
+    found = _MANIFEST.decode(body)
+    if found.order_type is not None and not is_type_name(found.order_type):
+        raise msgspec.DecodeError(f"the type {found.order_type!r} of its order is none")
+    return found
