@@ -242,6 +242,7 @@ def check_peers(folder: Path, answer: Answer, duck: DuckDelta) -> None:
         SEEN[f"{name} compared"] += 1
 
 
+@pytest.mark.usefixtures("spark")  # so that it runs in the process that made the tables
 def test_every_feature_was_met_and_every_peer_compared() -> None:
     told = "\n".join(f"{count:6} {what}" for what, count in sorted(SEEN.items()))
     print(told)
