@@ -35,4 +35,4 @@ class Planted:
         while body == b"hang":
             pass
         if body == b"grow":
-            _ = bytearray(600 << 20)
+            _ = b"x" * (600 << 20)  # zeros would take no memory

@@ -420,7 +420,7 @@ def open(  # noqa: A001 - `lazydelta.open` is the name users meet
     if version is not None and (isinstance(version, bool) or not isinstance(version, int) or version < 0):
         raise InvalidRequestError(f"version is {version!r}", "open()", "give a whole number of at least 0")
     if not isinstance(settings, Settings | None):
-        fix = "give options as storage_options={'delta.batch_size': 1000}"  # type: ignore[unreachable]
+        fix = "give options as storage_options={…}"  # type: ignore[unreachable]  # not for who checks no types
         raise InvalidRequestError(f"settings is a {type(settings).__name__}", "open()", fix)
     chosen = settings if settings is not None else build_settings(storage_options, environment=os.environ)
     if chosen.memory_bytes:

@@ -20,6 +20,7 @@ from lazydelta.predicate.rows import matches
 from lazydelta.protocol.schema import arrow_schema, parse_schema
 from lazydelta.protocol.statistics import statistics_from_json
 from tests.support.written_files import PATTERNS, VALUES, batch_of, row_of
+from tests.support.spark_settings import configured
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -76,13 +77,13 @@ def test_statistics_of_delta_on_spark_never_drop_a_matching_file(table: Path) ->
 @pytest.mark.parametrize("column", sorted(set(VALUES) - {"single"}))
 def test_rows_match_as_in_spark(spark: SparkSession, column: str) -> None:
     # Not for floats: Spark compares them with doubles, as double.
-    spark.conf.set("spark.sql.parser.escapedStringLiterals", "true")
     expressions = list(_leaves(column))
     batch = batch_of([row_of(**{column: value}) for value in [None, *VALUES[column]]])
-    frame = spark.createDataFrame(pa.Table.from_batches([batch])).coalesce(1)
-    judged = frame.selectExpr(
-        *(f"{_spark_sql(one)} as c{at}" for at, one in enumerate(expressions))
-    ).toArrow()
+    with configured(spark, {"spark.sql.parser.escapedStringLiterals": "true"}):
+        frame = spark.createDataFrame(pa.Table.from_batches([batch])).coalesce(1)
+        judged = frame.selectExpr(
+            *(f"{_spark_sql(one)} as c{at}" for at, one in enumerate(expressions))
+        ).toArrow()
     schema = parse_schema(frame.schema.json(), "memory")
     for at, expression in enumerate(expressions):
         ours = matches(bind(expression, schema, [], where="memory"), batch)

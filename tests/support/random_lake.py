@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 # Of a session that makes and reads random tables: expressions are compiled once for each, else.
 SESSION = {
     "spark.sql.session.timeZone": "UTC",
+    "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",

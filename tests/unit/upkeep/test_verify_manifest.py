@@ -49,7 +49,7 @@ def differences(table: TableBuilder) -> list[Difference]:
         (lambda m: m["parts"][0].pop("order_min"), "part", "order_min is null, but a row has"),
         (lambda m: m["row_groups"][0].pop("event_hour_max"), "row group", "event_hour_max is null, but"),
         (lambda m: m.update(order_type="long"), "part", "which is no long"),
-        (lambda m: m.update(order_type="nothing"), "part", "unknown type 'nothing'"),
+        (lambda m: m.update(order_type="nothing"), "manifest", "the type 'nothing' of its order is none"),
         (lambda m: m.update(order_column="path"), "part", "its order column is 'date'"),
         (lambda m: m.update(schema_hash="x"), "part", "its layout is"),
         (lambda m: m["parts"][0].update(num_row_groups=10**20), "manifest", "num_row_groups"),
