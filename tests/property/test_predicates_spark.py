@@ -19,8 +19,8 @@ from lazydelta.predicate.expression import Expression, Not
 from lazydelta.predicate.rows import matches
 from lazydelta.protocol.schema import arrow_schema, parse_schema
 from lazydelta.protocol.statistics import statistics_from_json
-from tests.support.written_files import PATTERNS, VALUES, batch_of, row_of
 from tests.support.spark_settings import configured
+from tests.support.written_files import PATTERNS, VALUES, batch_of, row_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

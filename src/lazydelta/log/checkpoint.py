@@ -91,14 +91,6 @@ class CheckpointReader:
                 break
         return protocol, metadata
 
-    def without(self, action: str) -> DamagedCheckpointError:
-        """The error for a checkpoint that lacks an action which each must have."""
-        return DamagedCheckpointError(
-            f"the checkpoint has no {action} action",
-            f"{self._storage.root}/{self._files.name}",
-            "restore it, or delete it if older commits or another checkpoint are still there",
-        )
-
     def rows(self, request: RowRequest) -> Batches:
         """The add rows, last row group first, projected; `path` canonical."""
         for part in reversed([*self._top, *self._sidecar_parts()]):

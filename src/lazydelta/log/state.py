@@ -138,8 +138,6 @@ def _from_tail(
     elif not found.is_complete and checkpoint is not None:
         found.older(*checkpoint.state())
         source = f"checkpoint {checkpoint.version}"
-        if not found.is_complete:
-            raise checkpoint.without("protocol" if found.protocol is None else "metaData")
     if found.protocol is None or found.metadata is None:
         missing = "protocol" if found.protocol is None else "metaData"
         raise CorruptLogError(

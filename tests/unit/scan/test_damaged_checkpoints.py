@@ -110,19 +110,6 @@ def test_a_damaged_sidecar_of_the_checkpoint_leaves_it_for_the_older_one_unless_
     assert sorted(outcomes) == ["error", "older one"]
 
 
-@pytest.mark.parametrize("lost", ["protocol", "metaData"])
-@pytest.mark.parametrize("kind", ["v1", "v1-multipart", "v2-parquet"])
-def test_a_checkpoint_without_protocol_or_metadata_is_left_for_the_older_one(
-    tmp_path: Path, kind: str, lost: str
-) -> None:
-    table = built(tmp_path, kind)
-    for file in files_of_newest(table):
-        rows = pq.read_table(file)
-        if lost in rows.column_names:
-            pq.write_table(rows.filter(rows[lost].is_null()), file)
-    check_falls_back(table)
-
-
 @pytest.mark.parametrize("how", ["named twice", "of a negative size"])
 def test_a_checkpoint_that_says_what_cannot_be_of_a_sidecar_is_left_for_the_older_one(
     tmp_path: Path, how: str
@@ -138,14 +125,6 @@ def test_a_checkpoint_that_says_what_cannot_be_of_a_sidecar_is_left_for_the_olde
         told["sidecar"]["sizeInBytes"] *= -1
         lines[lines.index(sidecar)] = json.dumps(told)
     file.write_text("\n".join(lines) + "\n")
-    check_falls_back(table)
-
-
-def test_a_json_checkpoint_without_protocol_is_left_for_the_older_one(tmp_path: Path) -> None:
-    table = built(tmp_path, "v2-json")
-    file = files_of_newest(table)[0]
-    lines = file.read_text().splitlines(keepends=True)
-    file.write_text("".join(line for line in lines if '"protocol"' not in line))
     check_falls_back(table)
 
 
