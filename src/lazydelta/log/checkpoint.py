@@ -240,7 +240,9 @@ def _leaves(
     for name in columns:
         field = f"add.{DELTA_FIELDS.get(name, name)}"
         if name == "deletion_vector":
-            if any(part.may_have(group, f"{field}.storageType") for group in row_groups):
+            # By both of its names: where one alone is told the vector is damaged, and not none.
+            names = (f"{field}.storageType", f"{field}.pathOrInlineDv")
+            if any(part.may_have(group, name) for group in row_groups for name in names):
                 leaves.append(field)
         elif name == STATS_PARSED:
             leaves.extend(_stats_leaves(part, stats_paths))

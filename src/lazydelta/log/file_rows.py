@@ -9,6 +9,7 @@ builders of sidecars: what they copy must mean the same under another root.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from functools import reduce
 from operator import attrgetter
 
 import numpy as np
@@ -98,7 +99,21 @@ def rows_from_struct(
         raise pa.ArrowInvalid("an add has no path")
     paths = canonical_paths(raw_paths, root)
     rest = _public(adds, [name for name in columns if name != "path"])
+    if "size" in rest.schema.names and rest.column("size").null_count:
+        raise pa.ArrowInvalid("an add has no size")
+    if "deletion_vector" in rest.schema.names:
+        _check_vectors(rest.column("deletion_vector"))
     return pa.RecordBatch.from_arrays([paths, *rest.columns], names=["path", *rest.schema.names])
+
+
+def _check_vectors(vectors: pa.StructArray) -> None:
+    """A struct of nulls is no vector; one that lacks what names it must not be taken for none."""
+    if vectors.null_count == len(vectors):
+        return
+    kind, name, *others = (pc.struct_field(vectors, [at]).is_valid() for at in range(vectors.type.num_fields))
+    is_there = reduce(pc.or_, others, pc.or_(kind, name))
+    if pc.any(pc.and_not(is_there, pc.and_(kind, name))).as_py():
+        raise pa.ArrowInvalid("a deletion vector has no storage type or no path")
 
 
 def deletion_vectors(rows: pa.RecordBatch) -> pa.StructArray | None:

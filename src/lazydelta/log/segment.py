@@ -183,14 +183,15 @@ def build_segment(
     usable = [c for c in listing.checkpoints if c.version <= pinned and c.name not in damaged]
     checkpoint = usable[-1] if usable else None
     floor = -1 if checkpoint is None else checkpoint.version
-    missing = [v for v in range(floor + 1, pinned + 1) if v not in listing.commits]
-    if missing:
-        raise _missing_commits_error(listing, root, pinned=pinned, floor=floor, missing=missing)
+    # By those that are there, not by those that ought to be: one name may claim billions of versions.
+    there = sorted(version for version in listing.commits if floor < version <= pinned)
+    if len(there) != pinned - floor:
+        raise _missing_commits_error(listing, root, pinned=pinned, floor=floor, there=there)
     return LogSegment(
         root=root,
         version=pinned,
         checkpoint=checkpoint,
-        commits=tuple(listing.commits[v] for v in range(floor + 1, pinned + 1)),
+        commits=tuple(listing.commits[version] for version in there),
         compactions=tuple(
             file
             for file in listing.compactions
@@ -219,33 +220,33 @@ def _complete_checkpoints(files: Iterable[LogFile]) -> tuple[CheckpointFiles, ..
     complete = []
     for (version, parts, _), members in sorted(sets.items()):
         numbers = sorted(file.parsed.part or 1 for file in members)
-        if numbers == list(range(1, max(-parts, 1) + 1)):
+        if len(numbers) == max(-parts, 1) and numbers == list(range(1, len(numbers) + 1)):
             ordered = tuple(sorted(members, key=lambda file: file.parsed.part or 1))
             complete.append(CheckpointFiles(version, ordered))
     return tuple(complete)
 
 
 def _missing_commits_error(
-    listing: LogListing, root: str, *, pinned: int, floor: int, missing: list[int]
+    listing: LogListing, root: str, *, pinned: int, floor: int, there: list[int]
 ) -> Exception:
     where = f"{root}/{LOG_FOLDER}"
     earliest = earliest_readable(listing)
     first = min(listing.commits, default=pinned + 1)
-    if floor < 0 and missing[0] == 0 and first > pinned and earliest is not None:
+    gap = next((at for at, version in enumerate(there, floor + 1) if at != version), floor + 1 + len(there))
+    if floor < 0 and gap == 0 and first > pinned and earliest is not None:
         return VersionNotFoundError(
             f"version {pinned} was cleaned up: its commits are gone",
             where,
             f"read version {earliest} or newer; {earliest} is the earliest readable one",
         )
-    if floor < 0 and missing == list(range(first)):
+    if floor < 0 and gap == 0 and len(there) == pinned + 1 - first:
         reach = "no checkpoint reaches back further"
         fix = f"read version {earliest} or newer" if earliest is not None else "restore the missing files"
         error = VersionNotFoundError if earliest is not None else CorruptLogError
         return error(
             f"version {pinned} cannot be read: the log begins at commit {first} and {reach}", where, fix
         )
-    gap = missing[0]
-    after = next((v for v in range(gap, pinned + 1) if v in listing.commits), None)
+    after = next((version for version in there if version > gap), None)
     between = f"between {gap - 1} and {after}" if after is not None else f"after {gap - 1}"
     readable = (
         f", or read version {gap - 1}" if gap > 0 and (gap - 1 in listing.commits or gap - 1 == floor) else ""

@@ -172,7 +172,7 @@ def _counts(array: pa.Array | None, row_count: int, *, missing: int) -> NDArray[
     if array is None:
         return np.full(row_count, missing, np.int64)
     counts: NDArray[np.int64] = pc.fill_null(array.cast(pa.int64()), missing).to_numpy(zero_copy_only=False)
-    return counts
+    return np.where(counts < 0, missing, counts)  # a count below zero tells nothing
 
 
 def _widened(

@@ -1,6 +1,6 @@
 """OrderedFileIterator: the traversal of a scan of rows, one live file after the other.
 
-Contract, asserted as the files go by: in an ordered scan each file comes strictly after the one before it, by
+Contract, checked as the files go by: in an ordered scan each file comes strictly after the one before it, by
 order value, then path as the log spells it, then deletion vector; so none comes twice. Without an order, none
 comes twice among the last `limits.FILES_REMEMBERED_MAX`. It loads no rows and filters none.
 With an anchor, files before its file do not come out; the anchor's file does, for the rows after it.
@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lazydelta import limits
+from lazydelta.errors import CorruptLogError
 from lazydelta.memory_share import MemoryShare
 from lazydelta.predicate import BoundPredicate
 from lazydelta.predicate.rows import matches
@@ -120,7 +121,8 @@ def in_order(files: Iterator[DataFile], *, descending: bool) -> Iterator[DataFil
             first, second = (key, before) if descending else (before, key)
             # Files of one path that differ in their deletion vectors come in any order.
             assert first < second or first[:3] == second[:3], f"{file.path} comes out of order"
-            assert first != second, f"{file.path} comes twice"
+            if first == second:
+                raise _named_twice(file)
         before = key
         yield file
 
@@ -129,8 +131,18 @@ def _none_twice(files: Iterator[DataFile]) -> Iterator[DataFile]:
     seen: dict[tuple[str, str | None], None] = {}
     for file in files:
         key = (file.path, file.dv_id)
-        assert key not in seen, f"{file.path} comes twice"
+        if key in seen:
+            raise _named_twice(file)
         seen[key] = None
         if len(seen) > limits.FILES_REMEMBERED_MAX:
             del seen[next(iter(seen))]
         yield file
+
+
+def _named_twice(file: DataFile) -> CorruptLogError:
+    """Our own replay names none twice: what it read must have."""
+    return CorruptLogError(
+        "a checkpoint or a sidecar names the file twice",
+        file.path,
+        "write the checkpoint anew, or delete it if older commits or another checkpoint are still there",
+    )

@@ -8,6 +8,7 @@ a few files are wanted. Contract: null where it is not known, or was not looked 
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lazydelta.log.file_rows import STATS_PARSED
 from lazydelta.protocol.schema import PrimitiveType
@@ -23,7 +24,10 @@ def with_record_counts(rows: pa.RecordBatch) -> pa.RecordBatch:
     if NUM_RECORDS in rows.schema.names:
         return rows
     counts = _counts(rows)
-    return rows.append_column(NUM_RECORDS, pa.nulls(rows.num_rows, pa.int64()) if counts is None else counts)
+    if counts is None:
+        counts = pa.nulls(rows.num_rows, pa.int64())
+    told = pc.if_else(pc.less(counts, 0), None, counts)  # a count below zero tells nothing
+    return rows.append_column(NUM_RECORDS, told)
 
 
 def _counts(rows: pa.RecordBatch) -> pa.Array | None:

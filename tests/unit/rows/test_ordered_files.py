@@ -9,6 +9,7 @@ import pytest
 
 import lazydelta as ld
 from lazydelta import limits
+from lazydelta.errors import CorruptLogError
 from lazydelta.rows.data_file import DataFile
 from lazydelta.rows.ordered_files import OrderedFileIterator, _none_twice, in_order
 from lazydelta.scan import FileScan
@@ -43,10 +44,10 @@ def test_a_file_out_of_order_is_our_own_mistake(descending: bool) -> None:
         list(in_order(iter(files), descending=descending))
 
 
-def test_a_file_that_comes_twice_is_our_own_mistake() -> None:
-    with pytest.raises(AssertionError, match="twice"):
+def test_a_file_that_comes_twice_is_an_error_of_the_log() -> None:
+    with pytest.raises(CorruptLogError, match="twice"):
         list(in_order(iter([file("a"), file("a")]), descending=False))
-    with pytest.raises(AssertionError, match="twice"):
+    with pytest.raises(CorruptLogError, match="twice"):
         list(_none_twice(iter([file("a"), file("b"), file("a")])))
 
 
