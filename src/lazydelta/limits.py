@@ -20,6 +20,7 @@ BACKOFF_MAX_SECONDS = 5.0
 THROTTLE_BACKOFF_FACTOR = 4  # pauses after a store that throttles are so many times longer
 RETRY_AFTER_ASK_SECONDS = 2.0  # for the question how long a store that throttles wants to be left alone
 RETRY_AFTER_SILENT_SECONDS = 60.0  # a host that does not say it is not asked for so long
+RETRY_AFTER_SECONDS_MAX = 300.0  # that a throttling store is left alone, whatever it asks for
 CREDENTIAL_LEASE_SECONDS = 0.25  # that obstore holds what a provider gave, before it asks here again
 CREDENTIAL_RENEWAL_SECONDS_MIN = 1.0  # between two refusals that make a provider be asked anew
 CREDENTIAL_MARGIN_SECONDS_MAX = 60.0  # before their end; half of the lifetime where that is less

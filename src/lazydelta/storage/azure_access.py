@@ -33,6 +33,8 @@ _KINDS = {
     "client_secret": "client_secret",
     SIGNATURE: "sas_token",
 }
+# What is for one account and no other.
+_OF_AN_ACCOUNT = ("account_name", "account_key", SIGNATURE, "endpoint", "connection_string", "use_emulator")
 _IDENTITIES = ("client_id", "object_id", "msi_resource_id")
 _FABRIC_SESSION = (
     "fabric_token_service_url",
@@ -53,12 +55,17 @@ class AzureAccess(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def azure_access(
-    address: TableAddress, options: Mapping[str, object], environment: Mapping[str, str]
+    address: TableAddress,
+    options: Mapping[str, object],
+    environment: Mapping[str, str],
+    *,
+    has_provider: bool = False,
 ) -> AzureAccess:
-    """What to give to obstore for this container."""
+    """What to give to obstore for this container; `has_provider`: the caller signs in by one of its own."""
     told = _expanded(told_options(options, kind="azure"))
     found = _expanded(found_options(environment, kind="azure"))
     told, found = _emulated(told, found, environment)
+    found = _of_this_account(address, found, is_signed=has_provider or _named_kind(told) is not None)
     kind = azure_kind(told, found)
     merged = {**found, **told}
     check_values(merged, f"storage_options or environment for {address.root}")
@@ -127,6 +134,25 @@ def _expanded(options: dict[str, str]) -> dict[str, str]:
     """With what a connection string stands for, where there is one; options beside it win."""
     text = options.get("connection_string")
     return options if text is None else {**connection_options(text), **options}
+
+
+def _of_this_account(address: TableAddress, found: dict[str, str], *, is_signed: bool) -> dict[str, str]:
+    """The environment without what belongs to another account than the URL's."""
+    other = found.get("account_name")
+    if address.account is None or other is None or _first_label(other) == _first_label(address.account):
+        return found
+    kept = {name: value for name, value in found.items() if name not in _OF_AN_ACCOUNT}
+    if not is_signed and _named_kind(kept) is None and _named_kind(found) is not None:
+        raise InvalidRequestError(
+            f"the environment signs in to the account {other!r}",
+            f"environment for {address.root}",
+            "give storage_options for the account in the URL, or write az://container/path",
+        )
+    return kept
+
+
+def _first_label(account: str) -> str:
+    return account.partition(".")[0]
 
 
 def _emulated(

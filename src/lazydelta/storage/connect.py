@@ -119,7 +119,8 @@ def _signing(
 def _azure_signing(
     address: TableAddress, settings: Settings, environment: Mapping[str, str]
 ) -> tuple[Config, Any]:  # Any: what is asked for credentials
-    access = azure_access(address, settings.storage_options, environment)
+    has_provider = settings.credential_provider is not None
+    access = azure_access(address, settings.storage_options, environment, has_provider=has_provider)
     return access.options, machine_identity() if access.kind == CHAIN else None
 
 

@@ -90,25 +90,33 @@ def ask_retry_after(address: str, *, timeout_seconds: float, now: datetime | Non
 
 
 def pause_of(headers: Message, now: datetime | None = None) -> float | None:
-    """Seconds by `Retry-After`, a number or a date, or by Azure's milliseconds; None without any."""
+    """Seconds by `Retry-After`, a number or a date, or by Azure's milliseconds; None without any.
+
+    At most `limits.RETRY_AFTER_SECONDS_MAX`.
+    """
     for name in _MILLISECONDS:
         told = headers.get(name, "").strip()
         if told.isascii() and told.isdigit():
-            return int(told) / 1000
+            return _bounded(float(told) / 1000)
     told = headers.get("retry-after", "").strip()
     if told.isascii() and told.isdigit():
-        return float(told)
+        return _bounded(float(told))
     at = _date(told)
     if at is None:
         return None
     # By the store's own clock where it tells it.
-    return max(0.0, (at - (_date(headers.get("date", "")) or now or datetime.now(UTC))).total_seconds())
+    return _bounded((at - (_date(headers.get("date", "")) or now or datetime.now(UTC))).total_seconds())
+
+
+def _bounded(seconds: float) -> float:
+    """One answer holds up every scan of the process: not for longer than this, however large its number."""
+    return min(max(0.0, seconds), limits.RETRY_AFTER_SECONDS_MAX)
 
 
 def _date(text: str) -> datetime | None:
     try:
         found = email.utils.parsedate_to_datetime(text)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 

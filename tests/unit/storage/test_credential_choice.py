@@ -159,6 +159,29 @@ def test_a_connection_string_of_another_account_is_refused() -> None:
     assert "SFVTSA" not in str(told.value)
 
 
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {
+            "AZURE_STORAGE_CONNECTION_STRING": "BlobEndpoint=http://h;AccountName=a;SharedAccessSignature=sig=x"
+        },
+        {"AZURE_STORAGE_CONNECTION_STRING": "AccountName=a;AccountKey=aHVzaA=="},
+        {"AZURE_STORAGE_ACCOUNT_NAME": "a", "AZURE_STORAGE_ACCOUNT_KEY": "aHVzaA=="},
+        {"AZURE_STORAGE_USE_EMULATOR": "true", "AZURE_STORAGE_SAS_TOKEN": "sig=x"},
+    ],
+)
+def test_what_the_environment_has_for_another_account_is_not_used(environment: dict[str, str]) -> None:
+    with pytest.raises(InvalidRequestError, match="the environment signs in to the account") as caught:
+        azure_access(AZURE, {}, environment)
+    assert "aHVzaA" not in str(caught.value) and "sig=" not in str(caught.value)
+    signed = azure_access(AZURE, {"sas_token": "sv=1&sig=mine"}, environment).options
+    assert signed["account_name"] == "acct"
+    assert "endpoint" not in signed and "account_key" not in signed
+    assert "endpoint" not in azure_access(AZURE, {}, environment, has_provider=True).options
+    person = {"AZURE_CLIENT_ID": "i", "AZURE_CLIENT_SECRET": "s", "AZURE_TENANT_ID": "t"}
+    assert azure_access(AZURE, {}, environment | person).kind == "client_secret"
+
+
 def test_one_option_in_two_spellings_must_be_one_value() -> None:
     same = {"account_key": "aHVzaA==", "AZURE_STORAGE_ACCOUNT_KEY": "aHVzaA=="}
     assert azure_access(AZURE, same, {}).options["account_key"] == "aHVzaA=="

@@ -10,6 +10,7 @@ from email.message import Message
 
 import pytest
 
+from lazydelta import limits
 from lazydelta.storage.host_gate import HostGate
 from lazydelta.storage.throttling import HostPause, pause_of
 
@@ -38,6 +39,13 @@ def headers(**told: str) -> Message:
         ({"Retry_After": "soon"}, None),
         ({"Retry_After": "-3"}, None),
         ({"Retry_After": "\u0663"}, None),
+        ({"Retry_After": "86400"}, limits.RETRY_AFTER_SECONDS_MAX),
+        ({"Retry_After": "9" * 320}, limits.RETRY_AFTER_SECONDS_MAX),
+        ({"Retry_After": "9" * 5000}, limits.RETRY_AFTER_SECONDS_MAX),
+        ({"retry_after_ms": "9" * 400}, limits.RETRY_AFTER_SECONDS_MAX),
+        ({"Retry_After": "Mon, 16 Nov 9999 00:00:00 GMT"}, limits.RETRY_AFTER_SECONDS_MAX),
+        ({"Retry_After": "Mon, 16 Nov 99999999999999999999 00:00:00 GMT"}, None),
+        ({"Retry_After": "Mon, 16 Nov 2026 00:00:00 +99999999999999999999"}, None),
     ],
 )
 def test_a_pause_is_seconds_milliseconds_or_a_date(told: dict[str, str], seconds: float | None) -> None:
