@@ -110,6 +110,7 @@ def _check_vectors(vectors: pa.StructArray) -> None:
     """A struct of nulls is no vector; one that lacks what names it must not be taken for none."""
     if vectors.null_count == len(vectors):
         return
+    vectors.validate(full=True)  # texts that are none
     kind, name, *others = (pc.struct_field(vectors, [at]).is_valid() for at in range(vectors.type.num_fields))
     is_there = reduce(pc.or_, others, pc.or_(kind, name))
     if pc.any(pc.and_not(is_there, pc.and_(kind, name))).as_py():
