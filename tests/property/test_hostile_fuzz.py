@@ -40,6 +40,7 @@ def test_no_parser_lets_anything_but_a_refusal_or_an_answer_out(tmp_path: Path) 
         ("part", 20_261_116, 785),
         ("plain-sidecar", 20_261_116, 913),
         ("part", 20_261_116, 920),  # a column of deletion vectors that is not there
+        ("predicate-sql", 8, 5956),  # a number with an exponent beyond Python's
         ("predicate-forms", 20_261_116, 128),  # a text of which all beginnings were made
     ],
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import datetime
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import sqlglot
@@ -257,7 +257,12 @@ def _is_number(node: SqlNode) -> bool:
 def _number(text: str) -> int | Decimal:
     # Python refuses to read integers of thousands of digits, and no column holds one.
     is_short = len(text) <= _INTEGER_CHARACTERS_MAX
-    return int(text) if is_short and re.fullmatch(r"[+-]?\d+", text) else Decimal(text)
+    try:
+        return int(text) if is_short and re.fullmatch(r"[+-]?\d+", text) else Decimal(text)
+    except InvalidOperation as beyond:
+        raise InvalidRequestError(
+            "a number is out of every range", "the filter", "write it with a smaller exponent"
+        ) from beyond
 
 
 def _with_backslash(pattern: str, escape: str) -> str:
