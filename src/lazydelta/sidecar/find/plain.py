@@ -32,14 +32,13 @@ from lazydelta.sidecar.format.column_paths import Path, physical_leaves
 from lazydelta.sidecar.format.damage import damaged
 from lazydelta.sidecar.format.footer_ranges import OrderColumn, footer_ranges, leaves_of
 from lazydelta.sidecar.format.foreign_part import ForeignPart, all_may_be_nan, foreign_schema, plain_type
-from lazydelta.sidecar.format.layout import FIXED_FIELDS, SidecarLayout, layout_of
+from lazydelta.sidecar.format.layout import FIXED_FIELDS, VECTOR_COLUMNS, SidecarLayout, layout_of
 from lazydelta.sidecar.format.manifest import FORMAT, Binding, Manifest
 from lazydelta.sidecar.format.tier_file import TierFile
 from lazydelta.sidecar.read.reading import MetadataSource, MetadataTier
 from lazydelta.storage import ObjectInfo, Storage
 
 _NAME = re.compile(r"^v(\d{1,20})\.parquet$")
-_VECTOR_COLUMNS = tuple(field.name for field in FIXED_FIELDS if field.name.startswith("dv."))
 _REQUIRED = ("path", "size", "modification_time")  # and compared with the checkpoint's
 _ON_REQUEST = ("tags", "base_row_id", "default_row_commit_version", "clustering_provider")
 _MAPPING_PROPERTY = "delta.columnMapping.mode"
@@ -117,7 +116,7 @@ def _check_columns(found: pa.Schema, adds: Sequence[ParquetPart], where: str) ->
     for name in _REQUIRED:
         if not _has_fixed(found, name):
             raise damaged(f"it has no column {name!r} of the right type", where)
-    has_vectors = all(_has_fixed(found, name) for name in _VECTOR_COLUMNS)
+    has_vectors = all(_has_fixed(found, name) for name in VECTOR_COLUMNS)
     if not has_vectors and _may_have(adds, "deletionVector.storageType"):
         raise damaged("it tells no deletion vectors, and the checkpoint may have some", where)
 

@@ -47,6 +47,7 @@ _LAST = [
     pa.field("tags", _TAGS_TYPE),
 ]
 FIXED_FIELDS = (*_FIRST, *_COUNTS, *_LAST)
+VECTOR_COLUMNS = tuple(field.name for field in FIXED_FIELDS if field.name.startswith("dv."))
 # Fixed columns that no filter compares: their Parquet statistics would only fatten the footer.
 UNCOMPARED_COLUMNS = frozenset(
     {"modification_time", "tight_bounds", "tags", *(field.name for field in _LAST)}

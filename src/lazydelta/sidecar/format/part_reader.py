@@ -20,6 +20,7 @@ from lazydelta.log.file_rows import Batches
 from lazydelta.log.prefetch import prefetch
 from lazydelta.sidecar.format.damage import damaged
 from lazydelta.sidecar.format.foreign_part import all_may_be_nan, roles_of
+from lazydelta.sidecar.format.layout import VECTOR_COLUMNS
 from lazydelta.sidecar.format.manifest import FORMAT, Part
 from lazydelta.sidecar.format.memory import SidecarMemory
 from lazydelta.sidecar.format.part_encoding import NAN_KEY
@@ -28,7 +29,7 @@ from lazydelta.sidecar.format.tier_file import TierFile
 from lazydelta.storage import Storage
 
 # What every row has, whatever a scan asks for: which file it is.
-_NEEDED = ("path", "dv.storageType", "dv.pathOrInlineDv", "dv.offset", "dv.sizeInBytes", "dv.cardinality")
+_NEEDED = ("path", *VECTOR_COLUMNS)
 
 
 class RowGroupRange(msgspec.Struct, frozen=True):

@@ -22,7 +22,7 @@ from lazydelta.protocol.statistics import (
     statistics_from_struct,
 )
 from lazydelta.sidecar.format.conform import conform
-from lazydelta.sidecar.format.layout import SidecarLayout
+from lazydelta.sidecar.format.layout import VECTOR_COLUMNS, SidecarLayout
 
 __all__ = ["BUILD_COLUMNS", "conform", "typed_rows"]
 
@@ -40,7 +40,6 @@ BUILD_COLUMNS = (
     "clustering_provider",
 )
 _PLAIN = ("size", "modification_time", "base_row_id", "default_row_commit_version", "clustering_provider")
-_VECTOR_COLUMNS = ("dv.storageType", "dv.pathOrInlineDv", "dv.offset", "dv.sizeInBytes", "dv.cardinality")
 
 
 def typed_rows(rows: pa.RecordBatch, layout: SidecarLayout) -> pa.RecordBatch:
@@ -69,7 +68,7 @@ def _column(rows: pa.RecordBatch, name: str) -> pa.Array:
 
 def _vector_columns(rows: pa.RecordBatch) -> Iterator[tuple[str, pa.Array]]:
     vectors = rows.column("deletion_vector") if "deletion_vector" in rows.schema.names else None
-    for at, (name, field) in enumerate(zip(_VECTOR_COLUMNS, DELETION_VECTOR_TYPE, strict=True)):
+    for at, (name, field) in enumerate(zip(VECTOR_COLUMNS, DELETION_VECTOR_TYPE, strict=True)):
         # The kernel, not `StructArray.field`: a child under a null parent is null.
         values = pa.nulls(rows.num_rows, field.type) if vectors is None else pc.struct_field(vectors, [at])
         yield name, values

@@ -21,10 +21,9 @@ from lazydelta.protocol.schema import arrow_type
 from lazydelta.protocol.statistics import StatsColumn
 from lazydelta.sidecar.format.column_paths import Path
 from lazydelta.sidecar.format.conform import widened
-from lazydelta.sidecar.format.layout import field_kind, field_path
+from lazydelta.sidecar.format.layout import VECTOR_COLUMNS, field_kind, field_path
 from lazydelta.sidecar.read.traversal import ORDER_VALUE, SortColumn
 
-_VECTOR_COLUMNS = ("dv.storageType", "dv.pathOrInlineDv", "dv.offset", "dv.sizeInBytes", "dv.cardinality")
 _KINDS = {"min": "minValues", "max": "maxValues", "null_count": "nullCount"}
 _Tree = dict[str, "pa.Array | _Tree"]
 
@@ -80,7 +79,7 @@ class PartColumns:
             if column == "partition_values":
                 names.extend(self._raw_partitions().values())
             elif column == "deletion_vector":
-                names.extend(_VECTOR_COLUMNS)
+                names.extend(VECTOR_COLUMNS)
             elif column in self._fixed:
                 names.append(column)
         for wanted in self._shape.statistics:
@@ -142,10 +141,10 @@ def _fixed_column(rows: pa.RecordBatch, name: str) -> pa.Array:
 
 
 def _deletion_vectors(rows: pa.RecordBatch) -> pa.StructArray | None:
-    kinds = rows.column(_VECTOR_COLUMNS[0])
+    kinds = rows.column(VECTOR_COLUMNS[0])
     if kinds.null_count == rows.num_rows:
         return None
-    arrays = [rows.column(name) for name in _VECTOR_COLUMNS]
+    arrays = [rows.column(name) for name in VECTOR_COLUMNS]
     return pa.StructArray.from_arrays(arrays, fields=list(DELETION_VECTOR_TYPE), mask=kinds.is_null())
 
 
