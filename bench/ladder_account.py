@@ -6,7 +6,7 @@ Contract: thread-safe; round trips are judged as `lazydelta` judges its own, but
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -30,14 +30,26 @@ class RequestAccount:
         return self._counters.snapshot()
 
     @contextmanager
-    def counted(self, kind: str, path: str, ask: str) -> Iterator[list[int]]:
-        """One request: it waits, then the block answers and notes the bytes that it sent."""
-        counters, log, sent = self._counters, self.log, [0]
+    def counted(self, kind: str, path: str, ask: str) -> Iterator[Callable[[int], None]]:
+        """One request: it waits, then the block answers.
+
+        The block tells how many bytes it sends before the last of them goes out: whoever has that one may ask
+        again at once, and that request comes after this one.
+        """
+        counters, log = self._counters, self.log
         ticket, began = counters.begin(kind), time.monotonic()
+        is_open = True
+
+        def end(byte_count: int) -> None:
+            nonlocal is_open
+            if is_open:
+                is_open = False
+                counters.finish(ticket, bytes_read=byte_count)
+                times = {"began": began, "ended": time.monotonic()}
+                log.append({"kind": kind, "path": path, "range": ask, "depth": ticket.depth, **times})
+
         try:
             time.sleep(self._latency_s)
-            yield sent
+            yield end
         finally:
-            counters.finish(ticket, bytes_read=sent[0])
-            times = {"began": began, "ended": time.monotonic()}
-            log.append({"kind": kind, "path": path, "range": ask, "depth": ticket.depth, **times})
+            end(0)

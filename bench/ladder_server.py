@@ -17,6 +17,7 @@ import os
 import socket
 import sys
 import time
+from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -45,6 +46,7 @@ class BucketHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     served: Served
+    _end: Callable[[int], None]  # of the request under way
 
     def do_GET(self) -> None:
         """List, whole object, range, or a word about the account."""
@@ -53,16 +55,16 @@ class BucketHandler(BaseHTTPRequestHandler):
         address = urlsplit(self.path)
         query = {name: values[0] for name, values in parse_qs(address.query).items()}
         kind = "list" if "list-type" in query else "get"
-        with self.served.account.counted(kind, self.path, self.headers.get("Range", "")) as sent:
+        with self.served.account.counted(kind, self.path, self.headers.get("Range", "")) as self._end:
             if kind == "list":
                 self._list(query)
             else:
-                sent[0] = self._object(address.path, has_body=True)
+                self._object(address.path, has_body=True)
         return None
 
     def do_HEAD(self) -> None:
         """Size, age and e-tag of an object."""
-        with self.served.account.counted("head", self.path, ""):
+        with self.served.account.counted("head", self.path, "") as self._end:
             self._object(urlsplit(self.path).path, has_body=False)
 
     def log_message(self, *_: object) -> None:
@@ -72,6 +74,7 @@ class BucketHandler(BaseHTTPRequestHandler):
         if self.path == "/-/reset":
             self.served.account.begin_anew()
         told = self.served.account.log if self.path == "/-/log" else self.served.account.snapshot()
+        self._end = lambda _: None
         self._answer(HTTPStatus.OK, msgspec.json.encode(told), {})
 
     def _list(self, query: dict[str, str]) -> None:
@@ -79,17 +82,16 @@ class BucketHandler(BaseHTTPRequestHandler):
         body = _listing(self.served.folder, query.get("prefix", ""), after)
         self._answer(HTTPStatus.OK, body, {"Content-Type": "application/xml"})
 
-    def _object(self, path: str, *, has_body: bool) -> int:
+    def _object(self, path: str, *, has_body: bool) -> None:
         name = unquote(path).removeprefix(f"/{BUCKET}/")
         try:
             with self._inside(name).open("rb") as file:
-                return self._send(file, has_body=has_body)
+                self._send(file, has_body=has_body)
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
             body = f"<Error><Code>NoSuchKey</Code><Key>{escape(name)}</Key></Error>".encode()
             self._answer(HTTPStatus.NOT_FOUND, body, {"Content-Type": "application/xml"})
-            return 0
 
-    def _send(self, file: BinaryIO, *, has_body: bool) -> int:
+    def _send(self, file: BinaryIO, *, has_body: bool) -> None:
         status = os.fstat(file.fileno())
         headers = {
             "ETag": _etag(status),
@@ -101,13 +103,18 @@ class BucketHandler(BaseHTTPRequestHandler):
         if self.headers.get("Range"):
             code = HTTPStatus.PARTIAL_CONTENT
             headers["Content-Range"] = f"bytes {start}-{end - 1}/{status.st_size}"
-        self._head(code, headers | {"Content-Length": str(end - start)})
-        if not has_body or end == start:
-            return 0
-        sent: int = self.connection.sendfile(file, start, end - start)
-        return sent
+        size = end - start
+        if not has_body or not size:
+            self._end(0)
+        self._head(code, headers | {"Content-Length": str(size)})
+        if has_body and size:
+            if size > 1:
+                self.connection.sendfile(file, start, size - 1)
+            self._end(size)
+            self.connection.sendfile(file, end - 1, 1)
 
     def _answer(self, code: HTTPStatus, body: bytes, headers: dict[str, str]) -> None:
+        self._end(0)
         self._head(code, headers | {"Content-Length": str(len(body))})
         if self.command != "HEAD":
             self.connection.sendall(body)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import resource
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ import lazydelta as ld
 from lazydelta import limits
 from lazydelta.errors import LazyDeltaError
 from tests.support.actions import add, stats
+from tests.support.peak_memory import peak_growth
 from tests.support.sidecar_damage import only, with_checksum
 from tests.support.sidecar_states import NO_CACHE, scanned, table_with_sidecar
 from tests.support.table_builder import TableBuilder
@@ -33,10 +33,10 @@ SECONDS_MAX = 60.0  # on however busy a machine; what is not refused takes forev
 @contextmanager
 def bounded() -> Iterator[None]:
     """Neither much memory nor much time."""
-    before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic()
-    yield
-    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10
-    assert grown < GROWTH_MAX, f"{grown >> 20} MiB"
+    began = time.monotonic()
+    with peak_growth() as grown:
+        yield
+        assert grown() < GROWTH_MAX, f"{grown() >> 20} MiB"
     assert time.monotonic() - began < SECONDS_MAX
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import itertools
-import resource
 import threading
 import time
 from pathlib import Path
@@ -19,6 +18,7 @@ from lazydelta.settings import Settings
 from lazydelta.storage import Storage, open_storage
 from lazydelta.table import Table
 from tests.support.faulty_storage import FaultyStorage, Kind, Plan, fail_at, faulty
+from tests.support.peak_memory import peak_growth
 from tests.support.row_tables import HOURS, ROWS_A_FILE, eventually, readings_table, rows_of
 
 LATENCY_SECONDS = 0.03
@@ -125,13 +125,14 @@ def test_a_thousand_abandoned_scans_leave_no_thread_handle_or_memory(url: str) -
 
     abandon(100)
     handles, threads, arrow_bytes = settle()
-    resident_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    abandon(1000)
+    with peak_growth() as grown:
+        abandon(1000)
+        grown_bytes = grown()
     now = settle()
     assert now[0] <= handles + 2
     assert now[1] <= threads
     assert now[2] <= arrow_bytes + (1 << 20)
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - resident_kib < 50_000
+    assert grown_bytes < 50 << 20
 
 
 def test_the_time_of_a_scan_begins_with_the_first_pull(url: str) -> None:
