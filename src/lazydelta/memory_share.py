@@ -2,18 +2,25 @@
 
 Contract: thread-safe. `close` gives back whatever is still held; what comes afterwards, from a thread that
 had not noticed, counts for nothing. A share that was never closed holds only what `held` and `give` leave.
-`stop_waiting` and `close` end a wait in another thread at once, by an error.
+`stop_waiting` and `close` end a wait in another thread at once, by an error, and the scan's deadline ends it.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lazydelta import limits
-from lazydelta.errors import InvalidRequestError
-from lazydelta.memory_budget import PROCESS_MEMORY, MemoryBudget, MemoryKind, WaitStoppedError
+from lazydelta.errors import InvalidRequestError, StorageError
+from lazydelta.memory_budget import (
+    PROCESS_MEMORY,
+    MemoryBudget,
+    MemoryKind,
+    WaitStoppedError,
+    WaitTimedOutError,
+)
 from lazydelta.telemetry import log_event
 
 
@@ -26,6 +33,8 @@ class MemoryShare:
         self._held = [0, 0, 0]  # by kind
         self._is_closed = False
         self._stop = threading.Event()
+        self._until = self._timeout_seconds = math.inf
+        self._where = ""
         self.waits = 0
         self.wait_seconds = 0.0
 
@@ -38,6 +47,10 @@ class MemoryShare:
         """A run begins: what it needs at the least is counted, and always granted."""
         self._budget.hold(limits.MEMORY_SCAN_BYTES)
         self._note(limits.MEMORY_SCAN_BYTES, MemoryKind.AHEAD)
+
+    def wait_until(self, moment: float, *, timeout_seconds: float, where: str) -> None:
+        """Nobody waits here past that moment of `time.monotonic()`, which is the deadline of a scan."""
+        self._until, self._timeout_seconds, self._where = moment, timeout_seconds, where
 
     def try_take(self, byte_count: int) -> bool:
         """Whether so much may be held besides what is needed: read ahead, kept, remembered."""
@@ -54,8 +67,15 @@ class MemoryShare:
             return 0
         try:
             granted, seconds = self._budget.take(
-                byte_count, kind, may_wait=self._held[kind] == 0, stop=self._stop
+                byte_count, kind, may_wait=self._held[kind] == 0, stop=self._stop, until=self._until
             )
+        except WaitTimedOutError:
+            raise StorageError(
+                f"the scan's deadline of {self._timeout_seconds:g} s passed while it waited for memory",
+                f"{self._where}; the memory of this process is held by other scans",
+                "raise scan_timeout_seconds or delta.memory.bytes, run fewer scans at once, or close those "
+                "that nobody reads from",
+            ) from None
         except WaitStoppedError:
             raise InvalidRequestError(
                 "the scan was closed while it waited for memory",

@@ -19,6 +19,7 @@ from bench.ladder_tables import LadderTable, ladder_table
 from bench.many_scans import many_spec
 from bench.tables import REPOSITORY
 from lazydelta import limits
+from lazydelta.errors import StorageError
 from lazydelta.memory_budget import PROCESS_MEMORY, MemoryKind
 from lazydelta.memory_share import MemoryShare
 from tests.support.row_tables import eventually, readings_table
@@ -107,6 +108,23 @@ def test_rows_wait_for_memory_too_and_nothing_is_read_ahead_meanwhile(
     told = scan.explain().rows
     assert told is not None
     assert told.memory_waits >= 1
+
+
+@pytest.mark.parametrize("kind", [MemoryKind.LOG, MemoryKind.ROWS])
+def test_a_scan_that_waits_for_memory_ends_with_its_deadline(
+    tmp_path: Path, little_memory: int, kind: MemoryKind
+) -> None:
+    options = {"delta.scan.timeout_seconds": "0.3", "delta.cache.bytes": "0"}
+    table = ld.open(readings_table(tmp_path, hours=6, checkpoint_at=3), storage_options=options)
+    others = MemoryShare()
+    while others.held_bytes < little_memory // 4 * 3:
+        others.take(little_memory // 4, kind)
+    with closing(others), pytest.raises(StorageError, match="passed while it waited for memory") as told:
+        list(table.scan().batches())
+    assert str(tmp_path) in told.value.where
+    assert "delta.memory.bytes" in told.value.fix
+    assert PROCESS_MEMORY.use().waiting == 0
+    assert sum(rows.num_rows for rows in table.scan().batches()) == 6 * 30
 
 
 def test_two_scans_pulled_by_turns_in_one_thread_go_on_however_little_memory_there_is(

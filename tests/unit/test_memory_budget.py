@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from lazydelta.errors import InvalidRequestError
+from lazydelta.errors import InvalidRequestError, StorageError
 from lazydelta.memory_budget import MemoryBudget, MemoryKind
 from lazydelta.memory_share import MemoryShare
 from lazydelta.scan.cache import ByteCache, CacheKind, Owner
@@ -122,7 +122,7 @@ def test_where_something_comes_back_now_and_then_nobody_overdraws() -> None:
     beside(lambda: (budget.take(250, ROWS), done.set()))
     for _ in range(12):
         assert budget.use().waiting == 1 or not done.is_set()
-        budget.give(1, ROWS)  # too little for the one who waits
+        budget.give(20, ROWS)  # too little for the one who waits, but it comes nearer
         time.sleep(0.05)
     assert not done.is_set()
     assert budget.use().overdrafts == 0
@@ -288,5 +288,132 @@ def test_whoever_was_told_to_stop_takes_what_is_there_but_does_not_wait() -> Non
     for _ in range(3):
         budget.take(250, LOG)
     with pytest.raises(InvalidRequestError, match="closed"):
+        share.take(250, LOG)
+    assert budget.use().waiting == 0
+
+
+@pytest.mark.parametrize("passer", ["the same kind", "the other kind", "ahead"])
+def test_whoever_is_first_in_line_goes_on_however_much_others_give_and_take(passer: str) -> None:
+    budget = MemoryBudget(1000, wait_seconds=0.5)
+    for _ in range(4):
+        budget.take(250, ROWS, may_wait=False)  # by consumers that have stopped pulling
+    done = threading.Event()
+
+    def give_and_take() -> None:
+        while not done.is_set():
+            if passer == "ahead":
+                budget.hold(1)
+                budget.give(1, MemoryKind.AHEAD)
+                continue
+            kind = ROWS if passer == "the same kind" else LOG
+            granted, _ = budget.take(200, kind, may_wait=False)
+            budget.give(granted, kind)
+
+    others = [beside(give_and_take) for _ in range(2)]
+    waiter = beside(lambda: (budget.take(250, ROWS), done.set()))
+    waiter.join(30)
+    is_served = done.is_set()
+    done.set()
+    for other in others:
+        other.join(30)
+    assert is_served
+    assert budget.use().overdrafts == 1
+    assert budget.use().held_bytes == 1250
+
+
+def test_each_in_line_waits_its_time_where_nothing_comes_back() -> None:
+    budget = MemoryBudget(1000, wait_seconds=0.05)
+    for _ in range(3):
+        budget.take(250, LOG)
+    threads = [beside(lambda: budget.take(250, LOG)) for _ in range(3)]
+    for thread in threads:
+        thread.join(30)
+    assert budget.use().overdrafts == 3
+    assert budget.use().waiting == 0
+
+
+def test_a_long_wait_for_one_kind_keeps_the_other_from_what_is_shared_but_not_from_its_quarter() -> None:
+    budget = MemoryBudget(1000, wait_seconds=600, turn_seconds=0)
+    budget.take(250, ROWS)
+    budget.take(240, ROWS)
+    budget.take(200, LOG)
+    rows = beside(lambda: budget.take(250, ROWS))
+    assert eventually(lambda: budget.use().waiting == 1)
+    assert budget.take(40, LOG) == (40, 0.0)  # of its quarter
+    log = beside(lambda: budget.take(11, LOG))  # would be of what is shared
+    assert eventually(lambda: budget.use().waiting == 2)
+    budget.give(250, ROWS)
+    rows.join(30)
+    log.join(30)
+    assert budget.use().waiting == 0
+    assert budget.use().held_bytes == 240 + 250 + 240 + 11
+    assert budget.use().overdrafts == 0
+
+
+def test_a_short_wait_for_one_kind_lets_the_other_take_what_is_shared() -> None:
+    budget = MemoryBudget(1000, wait_seconds=600)
+    for _ in range(2):
+        budget.take(250, ROWS)
+    budget.take(200, LOG)
+    waiter = beside(lambda: budget.take(250, ROWS))
+    assert eventually(lambda: budget.use().waiting == 1)
+    assert budget.take(50, LOG) == (50, 0.0)
+    budget.give(250, ROWS)
+    waiter.join(30)
+    assert budget.use().waiting == 0
+
+
+def test_a_smaller_limit_makes_those_smaller_who_wait() -> None:
+    budget = MemoryBudget(1000, wait_seconds=600)
+    budget.take(250, ROWS)
+    budget.take(250, LOG)
+    budget.hold(500)
+    found: list[tuple[int, float]] = []
+    waiter = beside(lambda: found.append(budget.take(200, ROWS)))
+    assert eventually(lambda: budget.use().waiting == 1)
+    budget.limit_to(400)
+    budget.give(250, ROWS)
+    waiter.join(30)
+    assert found[0][0] == 100
+    assert budget.use().held_bytes == 850
+
+
+def test_a_wait_for_memory_ends_with_the_deadline_and_the_next_in_line_is_served() -> None:
+    budget = MemoryBudget(1000, wait_seconds=600)
+    budget.take(250, LOG)
+    budget.take(250, LOG)
+    budget.take(200, LOG)
+    share, other = MemoryShare(budget), MemoryShare(budget)
+    share.wait_until(time.monotonic() + 0.3, timeout_seconds=0.3, where="a table")
+    done = threading.Event()
+    errors: list[BaseException] = []
+
+    def wait() -> None:
+        try:
+            share.take(250, LOG)
+        except StorageError as error:
+            errors.append(error)
+
+    waiter = beside(wait)
+    assert eventually(lambda: budget.use().waiting == 1)
+    beside(lambda: (other.take(50, LOG), done.set()))
+    assert done.wait(30)
+    waiter.join(30)
+    assert "the scan's deadline of 0.3 s passed while it waited for memory" in str(errors[0])
+    assert "where: a table" in str(errors[0])
+    assert budget.use().waiting == 0
+    assert budget.use().held_bytes == 750
+    assert share.held_bytes == share.waits == 0
+
+
+def test_a_deadline_that_has_passed_does_not_keep_from_what_is_there() -> None:
+    budget = MemoryBudget(1000, wait_seconds=600)
+    share = MemoryShare(budget)
+    share.wait_until(time.monotonic() - 1, timeout_seconds=1, where="a table")
+    assert share.take(250, LOG) == 250
+    share.give(250, LOG)
+    for _ in range(3):
+        budget.take(250, LOG)
+    with pytest.raises(StorageError, match="deadline of 1 s"):
         share.take(250, LOG)
     assert budget.use().waiting == 0

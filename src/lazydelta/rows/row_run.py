@@ -116,7 +116,11 @@ class RowRun:
         with self._lock:
             if self._is_stopped:
                 raise PrefetchClosedError
-            storage = self._storage.scoped(deadline=Deadline.after(self._timeout_seconds))
+            deadline = Deadline.after(self._timeout_seconds)
+            storage = self._storage.scoped(deadline)
+            self.tally.share.wait_until(
+                deadline.at, timeout_seconds=deadline.after_seconds, where=storage.root
+            )
             self.tally.begin(storage.counters)
             self._stages = self._made(storage)
             return self._stages

@@ -140,6 +140,7 @@ class FileScan:
         self._io = storage.counters
         tripwire = FeatureTripwire(strict=config.strict)
         kept, share = snapshot.hand_over(), tally.share
+        share.wait_until(deadline.at, timeout_seconds=deadline.after_seconds, where=storage.root)
         share.begin()
         memory = None if self.memory is None else self.memory.for_run()
         if memory is not None:
