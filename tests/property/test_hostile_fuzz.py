@@ -32,6 +32,7 @@ def test_no_parser_lets_anything_but_a_refusal_or_an_answer_out(tmp_path: Path) 
     ("name", "seed", "number"),
     [
         ("manifest", 7, 611),  # an order by a type that there is not
+        ("manifest", 8, 991),  # an order by a column without a name
         ("checkpoint-v2", 20_261_116, 143),  # a sidecar of a negative size
         ("checkpoint-v2", 20_261_116, 761),  # an unknown deletion vector of a path that is no text
         ("checkpoint-v2", 8, 1030),  # the same of its own path

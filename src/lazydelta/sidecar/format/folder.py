@@ -198,17 +198,27 @@ def _part_nonsense(part: Part) -> str | None:
         parsed = parse_name(name)
         if parsed is None or parsed.kind is not SidecarFileKind.PART:
             return f"{name!r} is no part's name"
+    return _size_nonsense(part) or _bounds_nonsense(part) or _removed_nonsense(part)
+
+
+def _size_nonsense(part: Part) -> str | None:
     if part.footer_bytes > part.size_bytes or part.stats_footer_bytes > part.stats_size_bytes:
         return f"the footer of {part.file} is longer than the file"
     if not part.size_bytes or (part.stats_file is not None and not part.stats_size_bytes):
         return f"{part.file} is empty"
+    return None
+
+
+def _bounds_nonsense(part: Part) -> str | None:
     if part.num_row_groups > part.num_rows:
         return f"{part.file} has more row groups than rows"
     without = [part.order_nulls]
     without += [rows for zone in part.bounds for rows in (zone.rows_without_min, zone.rows_without_max)]
     if max(without) > part.num_rows:
         return f"more rows of {part.file} lack a bound than it has"
-    return _removed_nonsense(part)
+    if not all(zone.path for zone in part.bounds):
+        return f"a bound of {part.file} is of no column"
+    return None
 
 
 def _removed_nonsense(part: Part) -> str | None:

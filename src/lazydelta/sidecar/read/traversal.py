@@ -107,7 +107,9 @@ def with_keys(rows: pa.RecordBatch, column: SortColumn | None) -> pa.RecordBatch
 def _sort_column(
     path: Path, metadata: Metadata, schema: StructType, type_name: str | None
 ) -> SortColumn | None:
-    """The column in its type of today; None where values of the older type do not follow."""
+    """The column in its type of today; None where there is none, or the older type's values do not follow."""
+    if not path:
+        return None
     fields = [schema.field(name) for name in metadata.partition_columns]
     partitions = {(field.physical_name,) for field in fields if field is not None}
     leaf = dict(physical_leaves(schema)).get(path)
