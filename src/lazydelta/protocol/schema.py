@@ -1,14 +1,17 @@
 """A table's schema: Delta's schema JSON as small frozen structs, and as Arrow types.
 
-Contract: names are logical; `Field.physical_name` is the name inside data files, statistics and partition
-values (PROTOCOL.md, "Column Mapping"). Types this reader does not know are an error that names them.
+Contract: no name stands twice in one struct; names that differ by case alone are two columns, each found by
+its own spelling. Names are logical; `Field.physical_name` is the name inside data files, statistics and
+partition values (PROTOCOL.md, "Column Mapping"). Types that this reader does not know are an
+error that names them.
 Spec: PROTOCOL.md, "Schema Serialization Format".
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -190,7 +193,9 @@ def _parse_type(raw: Any, where: str, depth: int) -> DeltaType:  # Any: JSON as 
         return PrimitiveType(name)
     kind = raw.get("type")
     if kind == "struct":
-        return StructType(tuple(_parse_field(field, where, depth - 1) for field in raw["fields"]))
+        fields = tuple(_parse_field(field, where, depth - 1) for field in raw["fields"])
+        _check_twice(fields, where)
+        return StructType(fields)
     if kind == "array":
         element = _parse_type(raw["elementType"], where, depth - 1)
         return ArrayType(element, _flag(raw.get("containsNull", True)))
@@ -213,6 +218,16 @@ def _parse_field(raw: dict[str, Any], where: str, depth: int) -> Field:
         nullable=_flag(raw.get("nullable", True)),
         metadata=metadata,
     )
+
+
+def _check_twice(fields: Sequence[Field], where: str) -> None:
+    """Nobody can tell two columns of one name apart, in a query or in a data file."""
+    for names in ([field.name for field in fields], [field.physical_name for field in fields]):
+        twice = next((name for name, count in Counter(names).items() if count > 1), None)
+        if twice is not None:
+            raise CorruptLogError(
+                f"the schema has the column {twice!r} twice", where, "repair the table's metadata"
+            )
 
 
 class _FieldMetadata(msgspec.Struct):
