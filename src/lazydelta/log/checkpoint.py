@@ -27,20 +27,23 @@ from lazydelta.log.file_rows import (
     rows_from_adds,
     rows_from_struct,
 )
+from lazydelta.log.footer_bounds import chunk_bounds
 from lazydelta.log.lines import ACTION_DECODER, decoded_lines
-from lazydelta.log.parquet_part import DamagedCheckpointError, ParquetPart
+from lazydelta.log.parquet_part import DamagedCheckpointError, ParquetPart, checkpoint_vanished
 from lazydelta.log.prefetch import prefetch
 from lazydelta.log.segment import CheckpointFiles
 from lazydelta.memory_share import MemoryShare
-from lazydelta.protocol.actions import ActionLine, Metadata, Protocol, SidecarFile
+from lazydelta.protocol.actions import ActionLine, CheckpointMetadata, Metadata, Protocol, SidecarFile
 from lazydelta.protocol.names import SIDECAR_FOLDER
 from lazydelta.storage import ObjectNotFoundError, Storage
 
 # Row groups of a part that may hold a match, given the part; the rest are skipped unread.
 RowGroupFilter = Callable[[ParquetPart], Sequence[int]]
-Action = TypeVar("Action", Protocol, Metadata, SidecarFile)
+Action = TypeVar("Action", Protocol, Metadata, SidecarFile, CheckpointMetadata)
 _PROTOCOL_LEAF = "protocol.minReaderVersion"
 _METADATA_LEAF = "metaData.id"
+_VERSION_LEAF = "checkpointMetadata.version"
+_CHECKPOINT_METADATA = msgspec.json.Decoder(CheckpointMetadata)
 
 
 class RowRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,6 +83,7 @@ class CheckpointReader:
         protocol: Protocol | None = None
         metadata: Metadata | None = None
         self._open_footers()
+        self._check_version()
         for line in self._json_actions():
             protocol, metadata = line.protocol or protocol, line.meta_data or metadata
         for part in self._top:
@@ -124,6 +128,20 @@ class CheckpointReader:
         for part in [*self._top, *(self._sidecars or ())]:
             part.close()
 
+    def _check_version(self) -> None:
+        """A V2 checkpoint names its version: under another's name it would be another version's files."""
+        told = [*_versions_in_lines(self._json_actions(), self._files.name)]
+        for part in self._top:
+            told.extend(_versions_in_part(part))
+        other = next((version for version in told if version != self.version), None)
+        if other is not None:
+            where = f"{self._storage.root}/{self._files.name}"
+            raise DamagedCheckpointError(
+                f"the checkpoint of version {self.version} says that it is of version {other}",
+                where,
+                "restore it, or delete it if older commits or another checkpoint are still there",
+            )
+
     def _open_footers(self) -> None:
         """Read the footers of all parts side by side: any of them may hold what is looked for."""
         if len(self._top) > 1:
@@ -154,6 +172,7 @@ class CheckpointReader:
 
     def _sidecar_parts(self) -> list[ParquetPart]:
         if self._sidecars is None:
+            self._check_version()
             found = [line.sidecar for line in self._json_actions() if line.sidecar is not None]
             for part in self._top:
                 found.extend(_sidecar_actions(part))
@@ -206,7 +225,9 @@ class CheckpointReader:
             try:
                 for _, lines in decoded_lines(chunks, ACTION_DECODER, where):
                     yield lines
-            except (CorruptLogError, ObjectNotFoundError) as damage:
+            except ObjectNotFoundError as gone:
+                raise checkpoint_vanished(where) from gone
+            except CorruptLogError as damage:
                 raise DamagedCheckpointError(damage.what, damage.where, damage.fix) from damage
 
 
@@ -319,6 +340,35 @@ def _converted(part: ParquetPart, value: dict[str, object], wanted: type[Action]
         return msgspec.convert({name: field for name, field in value.items() if field is not None}, wanted)
     except msgspec.ValidationError as damage:
         raise part.damaged(damage) from damage
+
+
+def _versions_in_lines(lines: Sequence[ActionLine], name: str) -> Iterator[int]:
+    """What `checkpointMetadata` says in JSON."""
+    for line in lines:
+        if isinstance(line.checkpoint_metadata, msgspec.Raw):
+            try:
+                yield _CHECKPOINT_METADATA.decode(line.checkpoint_metadata).version
+            except msgspec.DecodeError as damage:
+                told = f"its checkpointMetadata is none: {damage}"
+                raise DamagedCheckpointError(told, name, "restore it") from damage
+
+
+def _versions_in_part(part: ParquetPart) -> Iterator[int]:
+    """The same in Parquet: by the footer alone where it has bounds."""
+    leaf = part.leaves.get(_VERSION_LEAF)
+    if leaf is None:
+        return
+    with part.damage_named():
+        bounds = [chunk_bounds(part.metadata, leaf, side).to_pylist() for side in ("min", "max")]
+    for row_group, told in enumerate(zip(*bounds, strict=True)):
+        if not part.may_have(row_group, _VERSION_LEAF):
+            continue
+        if all(isinstance(bound, int) for bound in told):
+            yield from told
+            continue
+        for batch in part.batches([row_group], [_VERSION_LEAF], limits.BATCH_ROWS):
+            for value in _valid_values(part, batch.column("checkpointMetadata")):
+                yield _converted(part, value, CheckpointMetadata).version
 
 
 def _check_sidecars(parts: Sequence[ParquetPart]) -> None:

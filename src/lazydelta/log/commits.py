@@ -54,6 +54,16 @@ _UnderWay = tuple[LogFile, Future[bytes] | None]  # None: its bytes are kept, or
 _DECODED_GROWTH = 3  # a slice's actions take about that many times the memory of its text
 
 
+class CommitVanishedError(CorruptLogError):
+    """A commit that was listed is not there any more: log cleanup took it, or somebody else.
+
+    Everything newer than `version`, the newest that its file tells of, had been handed out before.
+    """
+
+    name = ""
+    version = -1
+
+
 class CommitSlice(msgspec.Struct, frozen=True, kw_only=True):
     """Some consecutive lines of one commit (or of one compacted range of commits), or several whole commits.
 
@@ -285,12 +295,14 @@ class ReverseCommitReader:
         where = self._where(file)
         return _slices_of(file, decoded_lines(chunks, ACTION_DECODER, where), where)
 
-    def _vanished(self, file: LogFile) -> CorruptLogError:
-        return CorruptLogError(
+    def _vanished(self, file: LogFile) -> CommitVanishedError:
+        error = CommitVanishedError(
             f"commit {file.version} vanished after it was listed",
             self._where(file),
             "open the table again: its log was cleaned up or rewritten meanwhile",
         )
+        error.name, error.version = file.name, file.parsed.until or file.version
+        return error
 
     def _where(self, file: LogFile) -> str:
         return f"{self._storage.root}/{file.name}"

@@ -15,6 +15,7 @@ class FallbackKind(StrEnum):
     """Why a scan took another way."""
 
     CHECKPOINT_DAMAGED = "checkpoint_damaged"
+    LOG_CLEANED_UP = "log_cleaned_up"  # while it was read; a newer checkpoint tells the same
     SIDECAR_DAMAGED = "sidecar_damaged"
     SIDECAR_OUT_OF_REACH = "sidecar_out_of_reach"  # the store did not give it
     SIDECAR_FOREIGN = "sidecar_foreign"  # of another log or table

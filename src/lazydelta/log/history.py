@@ -9,7 +9,7 @@ import msgspec
 
 from lazydelta.log.commits import read_commit_head
 from lazydelta.log.segment import list_log
-from lazydelta.storage import Storage
+from lazydelta.storage import ObjectNotFoundError, Storage
 
 
 class CommitRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,7 +33,10 @@ def commit_records(storage: Storage, *, newest: int, limit: int | None = None) -
     versions = sorted((version for version in listing.commits if version <= newest), reverse=True)
     for version in versions[:limit]:
         file = listing.commits[version]
-        info = read_commit_head(storage, file).info
+        try:
+            info = read_commit_head(storage, file).info
+        except ObjectNotFoundError:  # cleaned up after it was listed
+            continue
         told_ms = None if info is None else (info.in_commit_timestamp or info.timestamp)
         yield CommitRecord(
             version=version,

@@ -35,6 +35,19 @@ class DamagedCheckpointError(CorruptLogError):
     """A file of a checkpoint cannot be read. The log may still reach the version without it."""
 
 
+class CheckpointVanishedError(DamagedCheckpointError):
+    """A file of a checkpoint that was listed is not there any more."""
+
+
+def checkpoint_vanished(where: str) -> CheckpointVanishedError:
+    """The error that names the file."""
+    return CheckpointVanishedError(
+        "the checkpoint file vanished after it was listed",
+        where,
+        "open the table again: its log was cleaned up or rewritten meanwhile",
+    )
+
+
 class ParquetPart:
     """A lazily opened checkpoint file."""
 
@@ -117,11 +130,7 @@ class ParquetPart:
         try:
             yield
         except ObjectNotFoundError as gone:
-            raise DamagedCheckpointError(
-                "the checkpoint file vanished after it was listed",
-                f"{self._storage.root}/{self.name}",
-                "open the table again: its log was cleaned up or rewritten meanwhile",
-            ) from gone
+            raise checkpoint_vanished(f"{self._storage.root}/{self.name}") from gone
         except ObjectTooShortError as cut:
             raise self.damaged(cut.what) from cut
         except (pa.ArrowException, OSError, UnicodeDecodeError) as damage:

@@ -14,10 +14,10 @@ import msgspec
 from lazydelta import limits
 from lazydelta.errors import CorruptLogError, VersionNotFoundError
 from lazydelta.log.checkpoint import CheckpointReader
-from lazydelta.log.commits import ReverseCommitReader
+from lazydelta.log.commits import CommitVanishedError, ReverseCommitReader
 from lazydelta.log.companion import FloorCompanion
 from lazydelta.log.fallback import Fallback, FallbackKind, fell_back
-from lazydelta.log.parquet_part import DamagedCheckpointError
+from lazydelta.log.parquet_part import CheckpointVanishedError, DamagedCheckpointError
 from lazydelta.log.segment import LogSegment, find_segment
 from lazydelta.log.state import TableState, read_state
 from lazydelta.log.state_since import KnownState, reaches, read_state_since
@@ -61,10 +61,19 @@ def open_snapshot(
 ) -> Snapshot:
     """Pin a version and learn its protocol and metadata; `companion` reads beside the log where it can."""
     on_hint = companion.hinted if companion is not None else lambda _: None
-    segment = find_segment(storage, version, on_hint=on_hint)
-    return pin_snapshot(
-        storage, segment, parallelism=parallelism, use_compacted=use_compacted, companion=companion
-    )
+    for tries_left in reversed(range(limits.LISTINGS_MAX)):
+        segment = find_segment(storage, version, on_hint=on_hint)
+        try:
+            return pin_snapshot(
+                storage, segment, parallelism=parallelism, use_compacted=use_compacted, companion=companion
+            )
+        except (
+            CommitVanishedError,
+            CheckpointVanishedError,
+        ):  # not to be read any more: the newest is another one by now
+            if version is not None or not tries_left:
+                raise
+    raise AssertionError("the last try returns or raises")
 
 
 def pin_snapshot(
@@ -103,6 +112,11 @@ def pin_snapshot(
                     raise
                 listings += 1
                 segment = find_segment(storage, segment.version, damaged)
+            except CommitVanishedError as gone:  # a newer checkpoint may tell the same version
+                if listings >= limits.LISTINGS_MAX:
+                    raise
+                listings += 1
+                segment = _segment_without(storage, segment.version, damaged, gone)
         log_event("opened", table=storage.root, version=segment.version, state_from=state.source)
         return Snapshot(
             storage=storage,
@@ -139,6 +153,19 @@ def segment_instead(
         return find_segment(storage, segment.version, without), without
     except (CorruptLogError, VersionNotFoundError):
         raise damage from None
+
+
+def _segment_without(
+    storage: Storage, version: int, damaged: frozenset[str], gone: CommitVanishedError
+) -> LogSegment:
+    """The same version without a commit that is gone, or the error itself."""
+    try:
+        now = find_segment(storage, version, damaged)
+    except (CorruptLogError, VersionNotFoundError):
+        raise gone from None
+    if any(file.name == gone.name for file in (*now.commits, *now.compactions)):
+        raise gone
+    return now
 
 
 def _is_written_anew(known: LogSegment, now: LogSegment) -> bool:

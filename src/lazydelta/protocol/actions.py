@@ -105,6 +105,12 @@ class SidecarFile(msgspec.Struct, frozen=True, rename="camel"):
     modification_time: int = 0
 
 
+class CheckpointMetadata(msgspec.Struct, frozen=True):
+    """What a V2 checkpoint says of itself."""
+
+    version: int
+
+
 class ActionLine(msgspec.Struct, rename="camel", gc=False):
     """One line of a commit. Actions without effect on what readers see are kept raw."""
 

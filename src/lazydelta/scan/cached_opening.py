@@ -12,6 +12,8 @@ import time
 import msgspec
 
 from lazydelta.errors import TableNotFoundError
+from lazydelta.log.commits import CommitVanishedError
+from lazydelta.log.parquet_part import CheckpointVanishedError
 from lazydelta.log.relisting import find_segment_again
 from lazydelta.log.segment import LogSegment, find_segment
 from lazydelta.log.snapshot import Snapshot, pin_snapshot
@@ -102,13 +104,14 @@ def open_cached(
             opening_round_trips=storage.counters.snapshot().round_trips,
             commits_kept={},
         )
-    snapshot = pin_snapshot(
-        storage,
-        segment,
-        parallelism=parallelism,
-        companion=companion,
-        since=_known_state(memory, older),
-    )
+    since = _known_state(memory, older)
+    try:
+        snapshot = pin_snapshot(storage, segment, parallelism=parallelism, companion=companion, since=since)
+    except (CommitVanishedError, CheckpointVanishedError):
+        if version is not None:
+            raise
+        segment = _listed(storage, memory, companion, None, None)  # the newest is another one by now
+        snapshot = pin_snapshot(storage, segment, parallelism=parallelism, companion=companion)
     companion.opened(snapshot.state.metadata)
     memory.keep_snapshot(snapshot)
     return snapshot

@@ -2,9 +2,11 @@
 
 Contract: each file once. A damaged checkpoint is left for an older one with the commits in between, as long
 as nothing of it went out and the log still reaches that one. One that somebody wrote anew meanwhile is read
-anew: it has the same files, in an order of its own. What went out before is masked, if its keys were few
-enough to be kept and the new one has every one of them; else the scan ends with an error that says to run it
-again.
+anew: it has the same files, in an order of its own. So it is with one that log cleanup took because there is
+a newer one by now: of the newer one's files those that no commit after the older one touched. What went out
+before is masked, if its keys were few enough to be kept and the new one has every one of them; else the scan
+ends with an error that says to run it again.
+The mask holds the keys of every commit after the checkpoint.
 Design: docs/adr/0019-checkpoints-written-anew.md.
 """
 
@@ -17,11 +19,11 @@ import msgspec
 import pyarrow as pa
 
 from lazydelta import limits
-from lazydelta.errors import LazyDeltaError
+from lazydelta.errors import CorruptLogError, LazyDeltaError, VersionNotFoundError
 from lazydelta.log.checkpoint import CheckpointReader, RowRequest
 from lazydelta.log.fallback import FallbackKind, fell_back
 from lazydelta.log.file_rows import Batches, deletion_vectors
-from lazydelta.log.parquet_part import DamagedCheckpointError
+from lazydelta.log.parquet_part import CheckpointVanishedError, DamagedCheckpointError
 from lazydelta.log.segment import CheckpointFiles, LogFile, LogSegment, find_segment
 from lazydelta.log.snapshot import segment_instead
 from lazydelta.scan.handed_out import HandedOut
@@ -90,6 +92,12 @@ def masked(
     _count_row_groups(replay, reader)
 
 
+def check_table(replay: Replay, segment: LogSegment, trouble: LazyDeltaError) -> None:
+    """Raise the trouble unless the segment's checkpoint is of the scan's table."""
+    if segment.checkpoint is None or _table_of(replay, segment.checkpoint) != replay.table_id:
+        raise trouble
+
+
 def _instead(
     replay: Replay,
     segment: LogSegment,
@@ -100,6 +108,9 @@ def _instead(
 ) -> _Instead:
     """What to read instead, or the error that ends the scan."""
     if isinstance(trouble, DamagedCheckpointError):
+        if handed_out.count and isinstance(trouble, CheckpointVanishedError):
+            newer = _with_all_of(replay, segment, handed_out, trouble)
+            return _Instead(newer, replay.damaged, "was cleaned up meanwhile")
         if handed_out.count:
             raise trouble
         other, damaged = segment_instead(
@@ -107,9 +118,14 @@ def _instead(
         )
         if damaged != replay.damaged:
             return _Instead(other, damaged, f"is damaged ({trouble.what})")
-        _check_table(replay, other, trouble)
+        check_table(replay, other, trouble)
     elif handed_out.count:
-        other = _with_all_of(replay, segment, handed_out, trouble)
+        again = ObjectReplacedError(
+            "the checkpoint was written anew while it was read, after some of its files had gone out",
+            trouble.where,
+            "run the scan again: it reads the new one; if this comes again, check who writes there",
+        )
+        other = _with_all_of(replay, segment, handed_out, again)
     else:
         other = _written_anew(replay, segment, trouble)
     return _Instead(other, replay.damaged, "was written anew meanwhile")
@@ -124,31 +140,27 @@ def _written_anew(replay: Replay, segment: LogSegment, replaced: LazyDeltaError)
     known = {file.name: file.info for file in segment.commits}
     if any(known.get(file.name, file.info) != file.info for file in other.commits):
         raise replaced
-    _check_table(replay, other, replaced)
+    check_table(replay, other, replaced)
     return other
 
 
 def _with_all_of(
-    replay: Replay, segment: LogSegment, handed_out: HandedOut, replaced: ObjectReplacedError
+    replay: Replay, segment: LogSegment, handed_out: HandedOut, again: LazyDeltaError
 ) -> LogSegment:
-    """The log as it is now, if its checkpoint has every file that went out; else run the scan again."""
-    again = ObjectReplacedError(
-        "the checkpoint was written anew while it was read, after some of its files had gone out",
-        replaced.where,
-        "run the scan again: it reads the new one; if this comes again, check who writes there",
-    )
-    if not handed_out.is_whole:
-        raise again from replaced
-    try:
-        other = _written_anew(replay, segment, replaced)
-        if other.checkpoint is None or other.floor != segment.floor:
-            raise again from replaced
-        count = _count_of(replay, other.checkpoint, handed_out)
-    except (DamagedCheckpointError, ObjectReplacedError) as trouble:
-        raise again from trouble
-    if count != handed_out.count:
-        raise again from replaced
-    return other
+    """The log as it is now, if its checkpoint has every file that went out; else the error is raised."""
+    for tries_left in reversed(range(limits.LISTINGS_MAX if handed_out.is_whole else 0)):
+        try:
+            other = _written_anew(replay, segment, again)
+            if other.checkpoint is None or other.floor < segment.floor:
+                break
+            if _count_of(replay, other.checkpoint, handed_out) == handed_out.count:
+                return other
+        except (CheckpointVanishedError, ObjectReplacedError) as trouble:  # in its turn
+            if trouble is again or not tries_left:
+                break
+        except (CorruptLogError, VersionNotFoundError) as trouble:
+            raise again from trouble
+    raise again
 
 
 def _count_of(replay: Replay, checkpoint: CheckpointFiles, handed_out: HandedOut) -> int:
@@ -164,11 +176,6 @@ def _count_of(replay: Replay, checkpoint: CheckpointFiles, handed_out: HandedOut
         for rows in stream:
             count += int(keys.holds(FileKeys(rows.column("path"), deletion_vectors(rows))).sum())
     return count
-
-
-def _check_table(replay: Replay, segment: LogSegment, trouble: LazyDeltaError) -> None:
-    if segment.checkpoint is None or _table_of(replay, segment.checkpoint) != replay.table_id:
-        raise trouble
 
 
 def _table_of(replay: Replay, checkpoint: CheckpointFiles) -> str | None:

@@ -19,10 +19,12 @@ import pyarrow as pa
 
 from lazydelta import limits
 from lazydelta.errors import InvalidRequestError, StorageError
+from lazydelta.log.commits import CommitVanishedError
 from lazydelta.log.file_rows import FILE_COLUMNS, RAW_PATH, Batches, deletion_vectors
 from lazydelta.log.segment import LogFile
 from lazydelta.log.snapshot import Snapshot
 from lazydelta.memory_budget import MemoryKind
+from lazydelta.scan.cleaned_log import replay_after_cleanup
 from lazydelta.scan.config import ScanOrder
 from lazydelta.scan.floor import (
     Floor,
@@ -106,6 +108,7 @@ def ordered_files(
     plan = _planned(replay, snapshot, columns, anchor)
     replay.tally.traversal = plan.traversal
     replay.tally.strategy, replay.tally.reason = "ordered", _reason(plan)
+    now: Replay | None = None
     with ExitStack() as stack:
         stack.enter_context(replay.share.held(_MERGE_BYTES, MemoryKind.LOG))
         seen = stack.enter_context(closing(replay.key_set()))
@@ -117,8 +120,13 @@ def ordered_files(
         except SidecarLostError as lost:
             replay.tally.fallbacks.append(lost.fallback)
             plan, parts = msgspec.structs.replace(plan, replay=_without_sidecar(plan.replay)), None
-        in_order = stack.enter_context(closing(tail.sorted_batches(limits.BATCH_ROWS)))
-        yield from _from_place(plan, _settled(plan, _merged(plan, plan.as_source(in_order), parts, seen)))
+        except CommitVanishedError as gone:
+            now = replay_after_cleanup(replay, gone)
+        if now is None:
+            in_order = stack.enter_context(closing(tail.sorted_batches(limits.BATCH_ROWS)))
+            yield from _from_place(plan, _settled(plan, _merged(plan, plan.as_source(in_order), parts, seen)))
+    if now is not None:  # nothing went out yet
+        yield from ordered_files(now, snapshot, columns, anchor)
 
 
 def _planned(replay: Replay, snapshot: Snapshot, columns: Sequence[str], anchor: Anchor | None) -> _Plan:

@@ -15,8 +15,10 @@ from contextlib import closing
 import msgspec
 
 from lazydelta.errors import UnsupportedTableError
+from lazydelta.log.commits import CommitVanishedError
 from lazydelta.log.fallback import FallbackKind, fell_back
 from lazydelta.log.file_rows import Batches
+from lazydelta.scan.cleaned_log import only_keys, replay_after_cleanup, rest_after_cleanup
 from lazydelta.scan.floor import Floor
 from lazydelta.scan.remove_set import RemoveSet
 from lazydelta.scan.run import Replay
@@ -31,7 +33,11 @@ def reverse_files(replay: Replay) -> Batches:
     """Newest first: the tail's live adds, then those at the checkpoint."""
     with closing(replay.key_set()) as seen, closing(Floor(replay)) as floor:
         floor.start()
-        unread = yield from walk_known_tail(replay, seen, demand=replay.demand)
+        try:
+            unread = yield from walk_known_tail(replay, seen, demand=replay.demand)
+        except CommitVanishedError as gone:
+            yield from rest_after_cleanup(replay, seen, gone)
+            return
         if unread is None:
             yield from floor.rows(seen)
         else:
@@ -41,9 +47,9 @@ def reverse_files(replay: Replay) -> Batches:
 
 def forward_files(replay: Replay) -> Batches:
     """The checkpoint's live adds, then the tail's."""
-    with closing(replay.key_set()) as mask, closing(Floor(replay)) as floor:
+    with closing(replay.key_set()) as decided, closing(Floor(replay)) as floor:
         floor.start()
-        yield from _canonical(replay, mask, floor, newest=replay.segment.version)
+        yield from _canonical(replay, decided, floor, newest=replay.segment.version)
 
 
 def tail_files(replay: Replay, seen: RemoveSet) -> Batches:
@@ -64,18 +70,44 @@ def note_trip(replay: Replay) -> None:
     replay.tally.fallbacks.append(fell_back(replay.storage.root, FallbackKind.TRIPPED, told))
 
 
-def _canonical(replay: Replay, mask: RemoveSet, floor: Floor, *, newest: int) -> Batches:
-    """The whole tail first, then forward, for versions up to `newest`; newer keys are in `mask` already."""
-    is_whole = newest == replay.segment.version
-    if is_whole:
-        shadow_known_tail(replay, mask)
+def _canonical(replay: Replay, decided: RemoveSet, floor: Floor, *, newest: int) -> Batches:
+    """The whole tail first, then forward, for versions up to `newest`; the keys of newer ones are decided."""
+    now: Replay | None = None
+    with closing(replay.key_set()) as tail_keys, closing(replay.key_set()) as mask:
+        try:
+            _shadow(replay, tail_keys, newest=newest)
+        except CommitVanishedError as gone:
+            now = replay_after_cleanup(replay, gone)
+        else:
+            tail_keys.absorb(decided)
+            mask.rest_on(tail_keys)  # files at the checkpoint may join the mask, never the tail's keys
+            yield from floor.rows(mask)
+            yield from _tail_after_floor(replay, tail_keys, newest=newest)
+    if now is not None:  # of what was shadowed nothing is out
+        with closing(Floor(now)) as newer_floor:
+            yield from _canonical(now, decided, newer_floor, newest=newest)
+
+
+def _shadow(replay: Replay, tail_keys: RemoveSet, *, newest: int) -> None:
+    """The keys of the tail's versions up to `newest`."""
+    if newest == replay.segment.version:
+        shadow_known_tail(replay, tail_keys)
     else:
         rest = [file for file in replay.tail if (file.parsed.until or file.version) <= newest]
-        shadow_tail(replay, rest, mask)
-    yield from floor.rows(mask)
+        shadow_tail(replay, rest, tail_keys)
+
+
+def _tail_after_floor(replay: Replay, tail_keys: RemoveSet, *, newest: int) -> Batches:
+    """The tail's live adds of versions up to `newest`; the files that no key of the tail touches are out."""
     with closing(replay.key_set()) as seen:
         again = msgspec.structs.replace(replay, tripwire=FeatureTripwire())  # watched once already
-        if is_whole:
-            yield from walk_known_tail(again, seen)
-        else:
-            yield from walk_tail(again, replay.tail, seen, newest=newest, may_trip=False)
+        try:
+            if newest == replay.segment.version:
+                yield from walk_known_tail(again, seen)
+            else:
+                yield from walk_tail(again, replay.tail, seen, newest=newest, may_trip=False)
+        except CommitVanishedError as gone:
+            if gone.version > newest:  # of what is out, not all is seen again
+                raise
+            with closing(rest_after_cleanup(again, seen, gone)) as rest:
+                yield from only_keys(rest, tail_keys)

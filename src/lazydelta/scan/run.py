@@ -40,6 +40,7 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
     sidecar_rows: SidecarRequest | None = None  # None: what is asked for is not in a sidecar
     memory: TableMemory | None = None  # what earlier queries have left
     share: MemoryShare = msgspec.field(default_factory=MemoryShare)  # of the process's memory
+    listings: int = 1  # of the log, for this run
     is_hurried: bool = False  # whoever pulls counts something else than files, and may stop after a few
 
     @property
