@@ -26,6 +26,7 @@ class LineCoverage:
     def __init__(self, modules: Sequence[str]) -> None:
         self._names = {str(PACKAGE / module): module for module in modules}
         self.found: dict[str, set[int]] = {module: set() for module in modules}
+        self._left: dict[CodeType, set[int]] = {}  # of each function, the lines that were not run yet
 
     def __enter__(self) -> Self:
         if self._names:
@@ -47,19 +48,23 @@ class LineCoverage:
         path.write_bytes(msgspec.json.encode(known))
 
     def _call(self, frame: FrameType, event: str, argument: Any) -> Any:
-        del event, argument
         module = self._names.get(frame.f_code.co_filename)
         if module is None:
             return None
-        lines = self.found[module]
-        lines.add(frame.f_lineno)
+        lines, code = self.found[module], frame.f_code
+        if code not in self._left:
+            self._left[code] = {number for *_, number in code.co_lines() if number is not None}
+        left = self._left[code]
+        if not left:
+            return None  # all of it was run: nothing more to watch
 
         def line(frame: FrameType, event: str, argument: Any) -> Any:
             del event, argument
             lines.add(frame.f_lineno)
+            left.discard(frame.f_lineno)
             return line
 
-        return line
+        return line(frame, event, argument)
 
 
 def lines_of(module: str) -> set[int]:

@@ -47,7 +47,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     counts: dict[str, int]  # inputs by target
     chunk: int = 50_000  # inputs of a job
     jobs_at_once: int = 1  # of a process, which takes a while to start
-    lines: Path | None = None
+    lines: Path | None = None  # folder for the lines that are run
+    seconds_max: float = 0.0  # of the processor, for a job; 0: as long as it takes
     hang_seconds: float = HANG_SECONDS
 
 
@@ -90,6 +91,7 @@ def _watched(plan: Plan, jobs: list[Job]) -> list[tuple[str, Tally]]:
             failures=str(plan.folder / "failures"),
             page=str(page),
             lines="" if plan.lines is None else str(plan.lines),
+            seconds_max=plan.seconds_max,
         )
         told = _process(orders, page, plan.hang_seconds)
         done, waiting = _account(plan, waiting, page.read_bytes(), told)

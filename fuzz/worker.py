@@ -46,7 +46,8 @@ class Orders(msgspec.Struct, frozen=True, kw_only=True):
     seeds: str  # folder
     failures: str  # folder
     page: str  # file
-    lines: str = ""  # file for the lines that were run; empty: nobody asks
+    lines: str = ""  # folder for the lines that were run, a file for each target; empty: nobody asks
+    seconds_max: float = 0.0  # of the processor, for a job; 0: as long as it takes
 
 
 def input_of(target: Target, seed: int, index: int) -> bytes:
@@ -86,7 +87,7 @@ def _main(orders: Orders) -> None:
             with LineCoverage(target.modules if orders.lines else ()) as lines:
                 _run(target, job, orders, page, number * SLOT.size)
             if orders.lines:
-                lines.save(Path(orders.lines))
+                lines.save(Path(orders.lines) / f"{job.target}.json")
 
 
 def _run(target: Target, job: Job, orders: Orders, page: mmap.mmap, at: int) -> None:
@@ -94,6 +95,9 @@ def _run(target: Target, job: Job, orders: Orders, page: mmap.mmap, at: int) -> 
     peak, began = _peak_bytes(), time.process_time()
     for index in range(job.first, job.first + job.count):
         spent = int(1e6 * (time.process_time() - began))
+        if orders.seconds_max and spent > 1e6 * orders.seconds_max:
+            SLOT.pack_into(page, at, index, refused, answered, escaped, spent)
+            return
         SLOT.pack_into(page, at, index, refused, answered, escaped, spent)
         body = input_of(target, orders.seed, index)
         peak_before = max(peak, _peak_bytes())
