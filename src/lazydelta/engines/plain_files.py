@@ -1,10 +1,10 @@
 """Which files of a table DuckDB may read by itself, and which stay with us.
 
 Contract: a file is plain where its rows are the table's rows as they lie in it: on a local disk below the
-table's root, without a deletion vector, with a name that DuckDB does not take for a pattern, partition values
-that can be read, and every column that the query needs in exactly the type that the table has, and not in
-Spark's legacy calendar, of which DuckDB knows nothing. What is not certain is not plain. The list of files is
-bounded; nothing but footers is read.
+table's root, no pipe or device and no link that leads out of it, without a deletion vector, with a name that
+DuckDB does not take for a pattern, partition values that can be read, and every column that the query needs
+in exactly the type that the table has, and not in Spark's legacy calendar, of which DuckDB knows nothing.
+What is not certain is not plain. The list of files is bounded; nothing but footers is read.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def plain_files(
     partitions = partition_rows(source, files, names)
     is_odd = pc.match_substring_regex(paths, _PATTERN).to_numpy(zero_copy_only=False)
     has_vector = files.column("deletion_vector").is_valid().to_numpy(zero_copy_only=False)
-    candidates = np.flatnonzero(~is_odd & ~has_vector & partitions.is_told)
+    candidates = _on_disk(source, files, np.flatnonzero(~is_odd & ~has_vector & partitions.is_told))
     _check_size(files, candidates)
     stored = {name: types[name] for name in needed if name not in names}
     forms = tuple(_forms(session, paths, candidates, stored))
@@ -183,6 +183,14 @@ def _listed(scan: FileScan) -> pa.RecordBatch:
     if not found:
         raise NotPlainError("no file of it might match")
     return pa.concat_batches(found)
+
+
+def _on_disk(source: RowSource, files: pa.RecordBatch, candidates: Places) -> Places:
+    """Those that are regular files inside; of the others, those that are ours to read say what is wrong."""
+    storage = source.snapshot.storage
+    assert isinstance(storage, LocalStorage), "others are not plain"
+    names = files.column("path").take(pa.array(candidates)).to_pylist()
+    return candidates[np.array(storage.are_plain(names), np.bool_)]
 
 
 def _check_size(files: pa.RecordBatch, candidates: Places) -> None:

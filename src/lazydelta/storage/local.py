@@ -4,12 +4,12 @@ Why not obstore's local store: its listing and its ranges are slower than the ca
 is what tests and notebooks read most.
 Contract: `Storage`, with the same counters: a listing, a read, a range each count as one request, so that a
 test on a folder says something about a store. No retries: what a disk refuses once it refuses again. How
-long files take is watched: a folder may be a mount of something far away.
+long files take is watched: a folder may be a mount of something far away. Links and what is no file are
+judged by `local_files.py`.
 """
 
 from __future__ import annotations
 
-import io
 import os
 import stat
 import time
@@ -20,18 +20,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lazydelta import limits
-from lazydelta.errors import AccessDeniedError, StorageError
 from lazydelta.storage.counters import IoCounters, IoTicket
 from lazydelta.storage.deadline import NEVER, Deadline
-from lazydelta.storage.interface import ObjectInfo, ObjectNotFoundError, Storage, past_end
-from lazydelta.storage.local_reading import LocalReading, read_at
+from lazydelta.storage.interface import ObjectInfo, Storage, past_end
+from lazydelta.storage.local_files import ABSENT, LocalRoots, descriptor_path, failure, roots_of
+from lazydelta.storage.local_reading import LocalReading, read_all, read_at
 from lazydelta.storage.names import checked_name, uri_of
 from lazydelta.storage.object_versions import ObjectVersions
 from lazydelta.storage.places import Places
 from lazydelta.storage.ranges import coalesce, cut
 
 _READS_WATCHED = 4
-_ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 
 class LocalStorage:
@@ -48,8 +47,11 @@ class LocalStorage:
         read_seconds: deque[float] | None = None,
         *,
         versions: ObjectVersions | None = None,
+        roots: LocalRoots | None = None,
     ) -> None:
+        """`roots`: where files may lie; None: in the folder, and where `places` says."""
         self._folder = folder
+        self._roots_known = roots
         self._root = root
         self._counters = counters or IoCounters()
         self._deadline = deadline
@@ -77,7 +79,13 @@ class LocalStorage:
         earlier = self._deadline if deadline is None else self._deadline.earlier(deadline)
         counters = IoCounters(self._counters)
         same = LocalStorage(
-            self._folder, self._root, counters, earlier, self._read_seconds, versions=versions
+            self._folder,
+            self._root,
+            counters,
+            earlier,
+            self._read_seconds,
+            versions=versions,
+            roots=self._roots,
         )
         same.places = self.places
         return same
@@ -85,7 +93,13 @@ class LocalStorage:
     def at(self, folder: str, root: str) -> LocalStorage:
         """Another folder, with the same counters and deadline."""
         return LocalStorage(
-            folder, root, self._counters, self._deadline, self._read_seconds, versions=self._versions
+            folder,
+            root,
+            self._counters,
+            self._deadline,
+            self._read_seconds,
+            versions=self._versions,
+            roots=self._roots,
         )
 
     @property
@@ -102,11 +116,12 @@ class LocalStorage:
         self._deadline.check(where)
         ticket = self._counters.begin("list")
         try:
+            self._roots.check_folder(f"{self._folder}/{folder}", where)
             entries = os.scandir(f"{self._folder}/{folder}")
-        except _ABSENT:
+        except ABSENT:
             return
         except OSError as error:
-            raise _failure(error, where) from error
+            raise failure(error, where) from error
         finally:
             self._counters.finish(ticket)
         with entries:
@@ -120,10 +135,13 @@ class LocalStorage:
         ticket, body = self._begin("get", name), b""
         began = time.perf_counter()
         try:
-            with open(self._path(name), "rb", buffering=0) as file:  # noqa: PTH123 - half the time
-                body = file.read()
+            descriptor, status = self._opened(name)
+            try:
+                body = read_all(descriptor, status.st_size)
+            finally:
+                os.close(descriptor)
         except OSError as error:
-            raise _failure(error, uri_of(self._root, name)) from error
+            raise failure(error, uri_of(self._root, name)) from error
         finally:
             self._read_seconds.append(time.perf_counter() - began)
             self._counters.finish(ticket, bytes_read=len(body))
@@ -140,11 +158,14 @@ class LocalStorage:
         bodies: list[bytes] = []
         try:
             if spans:
-                with Path(self._path(name)).open("rb", buffering=0) as file:
-                    bodies = [read_at(file.fileno(), span.start, span.end - span.start) for span in spans]
-                    self._check_version(name, file.fileno())
+                descriptor, _ = self._opened(name)
+                try:
+                    bodies = [read_at(descriptor, span.start, span.end - span.start) for span in spans]
+                    self._check_version(name, descriptor)
+                finally:
+                    os.close(descriptor)
         except OSError as error:
-            raise _failure(error, uri_of(self._root, name)) from error
+            raise failure(error, uri_of(self._root, name)) from error
         finally:
             for at, ticket in enumerate(tickets):
                 self._counters.finish(ticket, bytes_read=len(bodies[at]) if bodies else 0)
@@ -159,9 +180,7 @@ class LocalStorage:
         ticket = self._begin("get", name)
         began = time.perf_counter()
         try:
-            descriptor = os.open(self._path(name), os.O_RDONLY | os.O_CLOEXEC)
-        except OSError as error:
-            raise _failure(error, where) from error
+            descriptor, _ = self._opened(name)
         finally:
             self._counters.finish(ticket)
         try:
@@ -182,21 +201,25 @@ class LocalStorage:
         Counted as if they were asked for here, by the share of them that it says it read. That the file
         stayed the same is checked before and after.
         """
-        where, path = uri_of(self._root, name), self._path(name)
+        where = uri_of(self._root, name)
         spans = coalesce(ranges)
         tickets = [self._begin("get_range", name) for _ in spans]
         share = 0.0
         try:
-            with _open(path, where) as file:
-                self._check_version(name, file.fileno())
-                if os.fstat(file.fileno()).st_size < max((span.end for span in spans), default=0):
+            descriptor, status = self._opened(name)
+            try:
+                self._check_version(name, descriptor)
+                if status.st_size < max((span.end for span in spans), default=0):
                     raise past_end(where)
-                reading = LocalReading(path, where, file.fileno(), lambda: self._deadline.check(where))
+                path = descriptor_path(descriptor, self._path(name))
+                reading = LocalReading(path, where, descriptor, lambda: self._deadline.check(where))
                 try:
                     yield reading
                 finally:
                     share = reading.share
-                self._check_version(name, file.fileno())
+                self._check_version(name, descriptor)
+            finally:
+                os.close(descriptor)
         finally:
             for span, ticket in zip(spans, tickets, strict=True):
                 self._counters.finish(ticket, bytes_read=round(share * (span.end - span.start)))
@@ -206,10 +229,11 @@ class LocalStorage:
         target = Path(self._path(name))
         ticket, written = self._begin("put", name), False
         try:
+            self._roots.check_folder(str(target.parent), uri_of(self._root, name))
             target.parent.mkdir(parents=True, exist_ok=True)
             written = _link_new(target, body)
         except OSError as error:
-            raise _failure(error, uri_of(self._root, name)) from error
+            raise failure(error, uri_of(self._root, name)) from error
         finally:
             self._counters.finish(ticket, bytes_written=len(body) if written else 0)
             self._versions.forget(self._path(name))
@@ -219,15 +243,31 @@ class LocalStorage:
         """Unlink the file."""
         ticket = self._begin("delete", name)
         self._versions.forget(self._path(name))
+        target = Path(self._path(name))
         try:
-            Path(self._path(name)).unlink()
-        except _ABSENT:
+            self._roots.check_folder(str(target.parent), uri_of(self._root, name))
+            target.unlink()
+        except ABSENT:
             return False
         except OSError as error:
-            raise _failure(error, uri_of(self._root, name)) from error
+            raise failure(error, uri_of(self._root, name)) from error
         finally:
             self._counters.finish(ticket)
         return True
+
+    def are_plain(self, names: Sequence[str]) -> list[bool]:
+        """Which of them are regular files that may be read: for a library that opens them by itself."""
+        return self._roots.are_plain([self._path(name) for name in names])
+
+    @property
+    def _roots(self) -> LocalRoots:
+        if self._roots_known is None:
+            self._roots_known = LocalRoots([self._folder]) if self.places is None else roots_of(self.places)
+        return self._roots_known
+
+    def _opened(self, name: str) -> tuple[int, os.stat_result]:
+        """A descriptor, to be closed, and its status."""
+        return self._roots.open(self._path(name), uri_of(self._root, name))
 
     def _begin(self, kind: str, name: str) -> IoTicket:
         self._deadline.check(uri_of(self._root, name))
@@ -247,7 +287,7 @@ class LocalStorage:
         try:
             chunk = os.read(descriptor, chunk_bytes)
         except OSError as error:
-            raise _failure(error, where) from error
+            raise failure(error, where) from error
         self._counters.add_bytes_read(len(chunk))
         return chunk
 
@@ -268,22 +308,16 @@ def _listed(entry: os.DirEntry[str], after: str | None, shown: str) -> ObjectInf
         # A link to nothing stands for something that should be there: listed, so that reading it fails.
         return ObjectInfo(name=shown + entry.name, size_bytes=0, modified_ms=0)
     except OSError as error:
-        raise _failure(error, shown + entry.name) from error
-    if not stat.S_ISREG(status.st_mode):
+        raise failure(error, shown + entry.name) from error
+    if stat.S_ISDIR(status.st_mode):
         return None
+    # A pipe or a device stands for something that should be there, too.
     return ObjectInfo(
         name=shown + entry.name,
-        size_bytes=status.st_size,
+        size_bytes=status.st_size if stat.S_ISREG(status.st_mode) else 0,
         modified_ms=status.st_mtime_ns // 1_000_000,
         etag=f"{status.st_ino:x}-{status.st_ctime_ns:x}",  # a file that was written anew has another
     )
-
-
-def _open(path: str, where: str) -> io.FileIO:
-    try:
-        return open(path, "rb", buffering=0)  # noqa: PTH123 - half the time
-    except OSError as error:
-        raise _failure(error, where) from error
 
 
 def _link_new(target: Path, body: bytes) -> bool:
@@ -300,19 +334,3 @@ def _link_new(target: Path, body: bytes) -> bool:
     finally:
         beside.unlink(missing_ok=True)
     return True
-
-
-def _failure(error: OSError, where: str) -> StorageError:
-    if isinstance(error, _ABSENT):
-        return ObjectNotFoundError("there is no such file", where, "check the table's path")
-    if isinstance(error, FileExistsError):
-        return StorageError(
-            "a file is in the place of a folder", where, "move it away, or name another place"
-        )
-    if isinstance(error, PermissionError):
-        return AccessDeniedError(
-            "the file system refused access", where, "give this user permission to read (or write) there"
-        )
-    return StorageError(
-        f"the file system failed: {error.strerror}", where, "check the disk or the mount, then try again"
-    )

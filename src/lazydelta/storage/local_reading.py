@@ -11,7 +11,10 @@ from pathlib import Path
 
 import msgspec
 
+from lazydelta import limits
 from lazydelta.storage.object_versions import replaced
+
+_PIECE_BYTES = 1 * limits.MIB
 
 
 class LocalReading(msgspec.Struct):
@@ -50,6 +53,19 @@ def read_at(descriptor: int, start: int, length: int) -> bytes:
     pieces = [body]  # one call reads at most 2 GiB, and a network file system may give less
     have = len(body)
     while have < length and (piece := os.pread(descriptor, length - have, start + have)):
+        pieces.append(piece)
+        have += len(piece)
+    return b"".join(pieces)
+
+
+def read_all(descriptor: int, size_bytes: int) -> bytes:
+    """The file to its end, which is probably at `size_bytes`."""
+    body = os.pread(descriptor, size_bytes + 1, 0)
+    if len(body) == size_bytes:
+        return body
+    pieces = [body]  # longer by now, or given in parts
+    have = len(body)
+    while piece := os.pread(descriptor, _PIECE_BYTES, have):
         pieces.append(piece)
         have += len(piece)
     return b"".join(pieces)

@@ -28,7 +28,7 @@ def names(storage: Storage, folder: str, after: str | None = None) -> list[str]:
     return sorted(info.name for info in storage.list_from(folder, after))
 
 
-def test_folders_and_sockets_are_not_objects_and_dead_links_are_missing_ones(
+def test_folders_are_not_objects_and_dead_links_and_pipes_are_listed_so_that_reading_them_fails(
     tmp_path: Path, storage: Storage
 ) -> None:
     (tmp_path / "log" / "sub").mkdir(parents=True)
@@ -36,9 +36,11 @@ def test_folders_and_sockets_are_not_objects_and_dead_links_are_missing_ones(
     (tmp_path / "log" / "alive").symlink_to(tmp_path / "log" / "a")
     (tmp_path / "log" / "dead").symlink_to(tmp_path / "nowhere")
     os.mkfifo(tmp_path / "log" / "pipe")
-    assert names(storage, "log") == ["log/a", "log/alive", "log/dead"]
+    assert names(storage, "log") == ["log/a", "log/alive", "log/dead", "log/pipe"]
     with pytest.raises(ObjectNotFoundError):
         storage.get("log/dead")
+    with pytest.raises(StorageError, match="a pipe"):
+        storage.get("log/pipe")
 
 
 def test_a_file_where_a_folder_should_be_lists_as_empty(tmp_path: Path, storage: Storage) -> None:
