@@ -10,10 +10,13 @@
     │   └── AccessDeniedError     8   credentials refused
     └── CorruptDataError          9   a data file is missing or damaged, or its deletion vector is
 
-A branch exists only where a caller would act differently on it.
+A branch exists only where a caller would act differently on it. Whatever the texts repeat of an address, a
+path or an option, no error holds a secret: they are redacted when the error is made.
 """
 
 from __future__ import annotations
+
+from lazydelta.redaction import redacted
 
 
 class LazyDeltaError(Exception):
@@ -23,7 +26,7 @@ class LazyDeltaError(Exception):
 
     def __init__(self, what: str, where: str, fix: str) -> None:
         # Positional args, so the error survives pickling out of a Spark worker.
-        super().__init__(what, where, fix)
+        super().__init__(redacted(str(what)), redacted(str(where)), redacted(str(fix)))
 
     @property
     def what(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 NUMBER_MAX = 1 << 62  # of limits and sizes that a caller gives
+SECONDS_MAX = 1_000_000_000.0  # of timeouts and pauses that a caller gives; some 30 years
 KIB = 1 << 10
 MIB = 1 << 20
 

@@ -21,6 +21,7 @@ import msgspec
 
 from lazydelta import limits
 from lazydelta.errors import InvalidRequestError
+from lazydelta.redaction import redacted, shown_name
 
 CONFIG_VARIABLE = "LAZYDELTA_CONFIG"
 # Tables of the file that the pipeline reads (`lazydelta.spark`); readers pass them by.
@@ -63,7 +64,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     locations: dict[str, LocationOptions] = {}
 
     def __repr__(self) -> str:
-        return f"Settings(storage_options={_names(self.storage_options)}, locations={sorted(self.locations)})"
+        locations = sorted(map(redacted, self.locations))
+        return f"Settings(storage_options={_names(self.storage_options)}, locations={locations})"
 
 
 # Option -> field of `Settings`.
@@ -96,6 +98,8 @@ _MAY_BE_ZERO = frozenset(
         "max_staleness_seconds",
     }
 )
+_LEVELS_MAX = 32  # of tables and arrays in a settings file
+_SHOWN_CHARS_MAX = 100
 _YES, _NO = frozenset({"true", "yes", "on", "1"}), frozenset({"false", "no", "off", "0"})
 
 
@@ -141,13 +145,15 @@ def process_environment() -> MutableMapping[str, str]:
 def read_settings_file(path: str) -> dict[str, object]:
     """The tables of a TOML file, whatever they hold."""
     try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        tree = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        _check_depth(tree)
     except (OSError, ValueError, RecursionError) as problem:  # a number may be too long, too
         raise InvalidRequestError(
             f"the settings file cannot be read: {problem}",
             path,
             f"mend it, or name another one (--config, {CONFIG_VARIABLE})",
         ) from problem
+    return tree
 
 
 def variable_of(option: str) -> str:
@@ -164,7 +170,7 @@ def _check_names(options: Mapping[str, object]) -> None:
         if name not in OPTIONS:
             close = get_close_matches(name, OPTIONS, 1)
             hint = f"did you mean {close[0]}?" if close else f"there are: {', '.join(OPTIONS)}"
-            raise InvalidRequestError(f"there is no option {name}", "storage_options", hint)
+            raise InvalidRequestError(f"there is no option {shown_name(name)}", "storage_options", hint)
 
 
 def _locations(given: Mapping[str, Any], where: str) -> dict[str, LocationOptions]:
@@ -178,7 +184,7 @@ def _locations(given: Mapping[str, Any], where: str) -> dict[str, LocationOption
             found.setdefault(url, {}).update(value)
         else:
             raise InvalidRequestError(
-                f"the option {url.partition('?')[0]!r} is the address of a location, without options for it",
+                f"the option {redacted(url)!r} is the address of a location, without options for it",
                 where,
                 'give {"s3://bucket/path": {"access_key_id": "…"}}, or "s3://bucket/path#access_key_id": "…"',
             )
@@ -189,7 +195,7 @@ def _locations(given: Mapping[str, Any], where: str) -> dict[str, LocationOption
 
 
 def _names(options: Mapping[str, object]) -> list[str]:
-    return sorted(options)
+    return sorted(map(shown_name, options))
 
 
 def _from_file(path: str | None) -> tuple[dict[str, object], dict[str, LocationOptions]]:
@@ -208,9 +214,24 @@ def _from_file(path: str | None) -> tuple[dict[str, object], dict[str, LocationO
     unknown = sorted(set(flat) - set(OPTIONS))
     if unknown:
         raise InvalidRequestError(
-            f"there is no option {unknown[0]}", path, f"there are: {', '.join(OPTIONS)}"
+            f"there is no option {shown_name(unknown[0])}", path, f"there are: {', '.join(OPTIONS)}"
         )
     return flat, _locations(locations, path)
+
+
+def _check_depth(tree: dict[str, object]) -> None:
+    """What goes through the tree later recurses once a level, on a stack that callers share."""
+    level: list[object] = [tree]
+    for _ in range(_LEVELS_MAX):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        if not level:
+            return
+    raise ValueError(f"it nests deeper than {_LEVELS_MAX} levels")
 
 
 def _flattened(tree: Mapping[str, object], prefix: str = "") -> dict[str, object]:
@@ -277,11 +298,15 @@ def _number(name: str, value: object, where: str) -> int | float:
     field = OPTIONS[name]
     is_whole = isinstance(getattr(Settings(), field), int)
     least = 0.0 if field in _MAY_BE_ZERO else 1e-9
+    most = limits.NUMBER_MAX if is_whole else limits.SECONDS_MAX
     number = _read_number(value)
-    if not least <= number < math.inf or (is_whole and not number.is_integer()):
+    if not least <= number <= most or (is_whole and not number.is_integer()):
         kind = "whole number" if is_whole else "number"
         wanted = f"a {kind} of at least 0" if field in _MAY_BE_ZERO else f"a positive {kind}"
-        raise InvalidRequestError(f"{name} is {value!r}", where, f"give {wanted}")
+        if number > most:
+            wanted += f", at most {most:,.0f}"
+        shown = f"{value!r}"[:_SHOWN_CHARS_MAX]
+        raise InvalidRequestError(f"{name} is {shown}", where, f"give {wanted}")
     return int(number) if is_whole else number
 
 

@@ -2,7 +2,8 @@
 
 The five names of the seeds are kept: `delta.lazy.commits_scanned`, `files_emitted`, `fallback_triggered`,
 `remove_set_size`, `time_to_first_file_ms`; requests, bytes and skipped files stand beside them.
-Contract: recording never raises and never needs a network; without OpenTelemetry it costs a dictionary.
+Contract: recording never raises and never needs a network; without OpenTelemetry it costs a dictionary. What
+a log says is redacted.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
+
+from lazydelta.redaction import redacted
 
 try:  # here and not at the first scan, which would pay for the import
     from opentelemetry import metrics as otel
@@ -82,8 +85,9 @@ def reset() -> None:
 def log_event(event: str, **fields: object) -> None:
     """One structured line at debug: an event and its fields."""
     if LOGGER.isEnabledFor(logging.DEBUG):
-        text = " ".join(f"{name}={value!r}" for name, value in fields.items())
-        LOGGER.debug("%s %s", event, text, extra={"event": event, "fields": fields})
+        shown = {name: _shown(value) for name, value in fields.items()}
+        text = " ".join(f"{name}={value!r}" for name, value in shown.items())
+        LOGGER.debug("%s %s", event, text, extra={"event": event, "fields": shown})
 
 
 @contextmanager
@@ -93,6 +97,13 @@ def told_at_debug(event: str) -> Iterator[None]:
         yield
     except Exception as error:  # noqa: BLE001 - another way serves
         log_event(event, reason=repr(error))
+
+
+def _shown(value: object) -> object:
+    """Numbers as they are, everything else as text without secrets."""
+    if value is None or isinstance(value, int | float):
+        return value
+    return redacted(value if isinstance(value, str) else repr(value))
 
 
 @cache

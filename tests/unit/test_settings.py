@@ -184,3 +184,20 @@ def test_a_folder_that_is_not_below_the_log_is_refused(folder: str) -> None:
 @pytest.mark.parametrize(("folder", "meant"), [("side", "side"), ("a/b", "a/b"), ("a/b/", "a/b")])
 def test_a_folder_below_the_log_is_taken(folder: str, meant: str) -> None:
     assert build_settings({"delta.sidecar.directory": folder}, environment={}).sidecar_directory == meant
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ".".join("a" * 5_000) + " = 1",
+        "[" + ".".join("a" * 5_000) + "]",
+        "delta.batch_size = " + "[" * 5_000 + "]" * 5_000,
+        "delta.batch_size = " + "[" * 200 + "]" * 200,
+        "spark." + ".".join("a" * 5_000) + " = 1",
+    ],
+)
+def test_a_file_that_nests_deeply_is_refused(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "deep.toml"
+    path.write_text(text)
+    with pytest.raises(InvalidRequestError, match="settings file cannot be read"):
+        build_settings(environment={CONFIG_VARIABLE: str(path)})

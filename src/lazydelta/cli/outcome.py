@@ -13,6 +13,7 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import msgspec
 import typer
@@ -21,9 +22,11 @@ from lazydelta.cli.prompt_exit import EXIT_INTERRUPTED, leave_on_interrupt, leav
 from lazydelta.cli.streams import stop_writing, unwritable
 from lazydelta.cli.text import one_line
 from lazydelta.errors import LazyDeltaError
+from lazydelta.redaction import redacted
 from lazydelta.telemetry import LOGGER
 
 EXIT_CLOSED_PIPE = 0
+_USAGE_ERROR: Any = typer.BadParameter.__bases__[0]  # of click, or of what typer took over from it
 
 
 @contextmanager
@@ -35,6 +38,9 @@ def outcome() -> Iterator[None]:
     except LazyDeltaError as error:
         print(error_text(error), file=sys.stderr)
         raise typer.Exit(error.exit_code) from None
+    except _USAGE_ERROR as wrong:
+        wrong.message = _usage_text(wrong.message)
+        raise
     except BrokenPipeError:
         stop_writing()
         leave_soon(EXIT_CLOSED_PIPE)
@@ -61,6 +67,12 @@ def error_text(error: LazyDeltaError) -> str:
             f"  fix:   {one_line(error.fix)}",
         )
     )
+
+
+def _usage_text(message: str) -> str:
+    """What click says of the arguments; those that it did not expect may be options of a store."""
+    what, mark, _ = message.partition("extra argument")
+    return f"{what}{mark}s; see --help" if mark else redacted(message)
 
 
 def _is_of_stdout(problem: OSError) -> bool:

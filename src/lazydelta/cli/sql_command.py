@@ -122,5 +122,5 @@ def _explained(found: SqlResult, *, is_wanted: bool) -> Iterator[None]:
 def _named(text: str) -> tuple[str, str]:
     name, equals, url = text.partition("=")
     if not (name.strip() and equals and url):
-        raise InvalidRequestError(f"{text!r} is not NAME=URL", "--table", "write --table devices=./devices")
+        raise InvalidRequestError("a --table is not NAME=URL", "--table", "write --table devices=./devices")
     return name.strip(), url

@@ -47,6 +47,9 @@ class PageSettings(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     at_version: AtVersion | None = None  # None: only the version at hand
     signing_key: str = ""
 
+    def __repr__(self) -> str:
+        return f"PageSettings({'signed' if self.signing_key else 'not signed'})"
+
 
 class PageSeries(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """One page of a series, before it is read."""
@@ -57,6 +60,9 @@ class PageSeries(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     token: PageToken | None  # of the page before
     limit: int | None  # of the whole series
     signing_key: str
+
+    def __repr__(self) -> str:
+        return f"PageSeries({self.request!r})"
 
     @property
     def count(self) -> int:

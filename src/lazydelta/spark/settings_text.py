@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from lazydelta.redaction import redacted
 from lazydelta.spark.config import IngestConfig
 
 MASK = "***"
@@ -15,7 +16,7 @@ _SECRET_NAME = re.compile(
     r"secret|passw|pwd|token|credential|signature|jaas|sas|(^|[._-])key($|[._-])|(account|access|api)[._-]?key",
     re.I,
 )
-_SECRET_VALUE = re.compile(r"(password|passwd|pwd|sig|token|secret|accountkey)=|://[^/@\s]+:[^/@\s]+@", re.I)
+_SECRET_VALUE = re.compile(r"(password|passwd|pwd|sig|token|secret|accountkey)=", re.I)
 
 
 def settings_text(config: IngestConfig) -> str:
@@ -34,14 +35,14 @@ def settings_text(config: IngestConfig) -> str:
 
 def is_secret(name: str, value: str) -> bool:
     """Whether a setting looks like one that nobody should read."""
-    return bool(_SECRET_NAME.search(name) or _SECRET_VALUE.search(value))
+    return bool(_SECRET_NAME.search(name) or _SECRET_VALUE.search(value) or redacted(value) != value)
 
 
 def _table(name: str, values: Mapping[str, object]) -> Iterator[str]:
     yield f"[{name}]"
     for key, value in values.items():
         if value is not None:
-            yield f"{_key(key)} = {_value(value)}"
+            yield f"{_key(key)} = {_value(redacted(value) if isinstance(value, str) else value)}"
 
 
 def _key(name: str) -> str:

@@ -15,7 +15,7 @@ import msgspec
 
 from lazydelta.errors import InvalidRequestError
 from lazydelta.spark.config import IngestConfig
-from lazydelta.storage.address import parse_address
+from lazydelta.storage.address import given_address
 
 # Spellings that Hadoop reads differently, or, without a scheme, takes for names below a folder of its own.
 _STORE = re.compile(r"^(?:az|azure|abfss?|https|s3a?)://", re.IGNORECASE)
@@ -26,7 +26,7 @@ _GLOB = re.compile(r"([\[\]{}*?\\])")
 
 def spark_url(url: str, storage_options: Mapping[str, str] | None = None) -> str:
     """The address of the table for Spark; the options may name the Azure account."""
-    address = parse_address(url)
+    address = given_address(url)
     if address.kind == "local":
         return address.path
     if address.kind == "s3":

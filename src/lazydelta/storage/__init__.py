@@ -14,7 +14,7 @@ from lazydelta.storage.interface import (
     past_end,
 )
 from lazydelta.storage.local import is_quick
-from lazydelta.storage.opening import open_storage
+from lazydelta.storage.opening import open_storage, until
 from lazydelta.storage.ranged_file import RangedFile
 from lazydelta.storage.url_credentials import split_credentials
 
@@ -34,5 +34,6 @@ __all__ = [
     "open_storage",
     "past_end",
     "split_credentials",
+    "until",
     "workers",
 ]

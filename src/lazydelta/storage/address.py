@@ -3,8 +3,9 @@
 Why: `abfss://`, `az://` and `https://` may all name the same table, and identity (cache keys, absolute paths
 in a log) must not depend on which one the user typed. Pure: nothing is opened, nothing is looked up.
 Contract: URLs are percent-decoded exactly once; plain local paths are not decoded. A shared access signature
-in the query of an Azure URL is split off first (`without_signature`); an address that carries any other
-query, or a password, is refused without repeating it, so that no secret reaches an error message.
+in the query of an Azure URL is split off first (`without_signature`). An address that carries any other
+query or a password is refused, and one that a user gave (`given_address`) also with a signature anywhere
+else, encoded or in a local path: a table's `root` holds no secret. Refused ones are shown redacted.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 import msgspec
 
 from lazydelta.errors import InvalidRequestError
+from lazydelta.redaction import HIDDEN, holds_parameters, redacted
 from lazydelta.storage.names import uri_path
 
 SCHEMES_TEXT = (
@@ -38,6 +40,12 @@ _S3_HOST = re.compile(
 )
 _SIGNATURE = re.compile(r"(?:^|&)sig=", re.IGNORECASE)
 _SIGNED_SCHEMES = ("https", "abfss", "abfs", "az", "azure")
+# What comes along when an address is copied: blanks, quotes, brackets, marks of the text's encoding.
+_AROUND = " \t\r\n\v\f\"'`<>\u201c\u201d\u2018\u2019\u00a0\u200b\ufeff"
+_AMONG_OPTIONS = (
+    "pass credentials as storage_options (sas_token, account_key, access_key_id, …), or the whole shared "
+    "access signature (sv=…&sig=…) as the query of an Azure URL"
+)
 PUBLIC_AZURE = "core.windows.net"
 FABRIC = "fabric.microsoft.com"
 
@@ -76,6 +84,13 @@ def without_signature(url: str) -> tuple[str, str | None]:
     return bare, query
 
 
+def given_address(url: str) -> TableAddress:
+    """The address that a user gave: `parse_address`, once it is sure that nothing secret is a part of it."""
+    _check_surroundings(url)
+    _check_parameters(url)
+    return parse_address(url)
+
+
 def parse_address(url: str) -> TableAddress:
     """The address that `url` spells, or an `InvalidRequestError` that names the supported schemes."""
     if not _is_text(url):
@@ -97,7 +112,7 @@ def parse_address(url: str) -> TableAddress:
         in_s3 = _S3_HOST.match(parts.netloc.lower())
         return _azure_https(parts) if in_s3 is None else _s3_https(parts, in_s3)
     raise InvalidRequestError(
-        f"{scheme}:// is not a scheme this reader opens", _shown(parts), f"use {SCHEMES_TEXT}"
+        f"{scheme}:// is not a scheme this reader opens", _shown(url), f"use {SCHEMES_TEXT}"
     )
 
 
@@ -110,19 +125,46 @@ def _is_text(url: str) -> bool:
 
 
 def _host(url: str) -> str:
+    parts = _parts(url)
+    return "" if parts is None else parts.netloc
+
+
+def _parts(url: str) -> SplitResult | None:
+    """The URL's parts; None where it has none. The error that says why may repeat a secret."""
     try:
-        return urlsplit(url).netloc
+        return urlsplit(url)
     except ValueError:
-        return ""  # refused where it is taken apart
+        return None
+
+
+def _check_surroundings(url: str) -> None:
+    bare = url.strip(_AROUND)
+    if bare != url and _SCHEME.match(bare):
+        raise InvalidRequestError(
+            "the table's address has a blank, a quote or the like before or after it",
+            _shown(bare),
+            "give the address alone",
+        )
+
+
+def _check_parameters(url: str) -> None:
+    """Refuse a signature or a key where none is looked for: it would be a part of the table's name.
+
+    A local path that begins like `user:password@host` can be given as `./user:…`.
+    """
+    is_local = _SCHEME.match(url) is None
+    if holds_parameters(url if is_local else url.partition("?")[0]) or (is_local and redacted(url) == HIDDEN):
+        raise InvalidRequestError(
+            "the table's address holds a signature or a key where it cannot be used",
+            _shown(url),
+            f"{_AMONG_OPTIONS}, which begins with https:// and has ? before the signature",
+        )
 
 
 def _split(url: str) -> SplitResult:
-    try:
-        parts = urlsplit(url)
-    except ValueError:  # its text may repeat a secret
-        raise InvalidRequestError(
-            "the table's URL cannot be taken apart", "url", f"use {SCHEMES_TEXT}"
-        ) from None
+    parts = _parts(url)
+    if parts is None:
+        raise InvalidRequestError("the table's URL cannot be taken apart", "url", f"use {SCHEMES_TEXT}")
     if (
         parts.query
         or parts.fragment
@@ -130,17 +172,15 @@ def _split(url: str) -> SplitResult:
     ):
         raise InvalidRequestError(
             "the table's URL carries a query, a fragment or a user",
-            _shown(parts),
-            "pass credentials as storage_options (sas_token, account_key, access_key_id, …), or the whole "
-            "shared access signature (sv=…&sig=…) as the query of an Azure URL; "
-            "write ? and # in a path as %3F and %23",
+            _shown(url),
+            f"{_AMONG_OPTIONS}; write ? and # in a path as %3F and %23",
         )
     return parts
 
 
-def _shown(parts: SplitResult) -> str:
-    """The URL without anything that may be a secret."""
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+def _shown(url: str) -> str:
+    """The URL without anything that may be a secret: no query, no fragment, and what is left redacted."""
+    return redacted(re.split("[?#]", url, maxsplit=1)[0])
 
 
 def _local(path: str) -> TableAddress:
@@ -159,12 +199,14 @@ def _local(path: str) -> TableAddress:
 def _file_url(parts: SplitResult) -> TableAddress:
     if parts.netloc not in ("", "localhost"):
         raise InvalidRequestError(
-            f"file:// URLs name no host, but this one names {parts.netloc!r}",
-            _shown(parts),
+            "file:// URLs name no host, but this one does",
+            _shown(parts.geturl()),
             "write file:///absolute/path with three slashes",
         )
     if not parts.path:
-        raise InvalidRequestError("the URL names no folder", _shown(parts), "write file:///absolute/path")
+        raise InvalidRequestError(
+            "the URL names no folder", _shown(parts.geturl()), "write file:///absolute/path"
+        )
     return _local(unquote(parts.path))
 
 
@@ -210,8 +252,8 @@ def _account(host: str, parts: SplitResult) -> tuple[str, str]:
     if parts.scheme != "https" and _ACCOUNT.match(host.lower()):
         return host.lower(), PUBLIC_AZURE
     raise InvalidRequestError(
-        f"{host!r} is not the host of an Azure storage account",
-        _shown(parts),
+        "the URL's host is not that of an Azure storage account",
+        _shown(parts.geturl()),
         f"use {SCHEMES_TEXT}; a private endpoint goes into storage_options as endpoint",
     )
 
@@ -220,7 +262,7 @@ def _container(name: str, parts: SplitResult) -> str:
     found = unquote(name)
     if not found or _NO_CONTAINER.search(found):
         raise InvalidRequestError(
-            "the table's URL names no container or bucket", _shown(parts), f"use {SCHEMES_TEXT}"
+            "the table's URL names no container or bucket", _shown(parts.geturl()), f"use {SCHEMES_TEXT}"
         )
     return found
 

@@ -19,6 +19,7 @@ from obstore.store import AzureStore, S3Store
 
 from lazydelta import limits
 from lazydelta.errors import InvalidRequestError
+from lazydelta.redaction import redacted, shown_name
 from lazydelta.settings import Settings, process_environment
 from lazydelta.storage.address import TableAddress
 from lazydelta.storage.azure_access import CHAIN, azure_access, azure_account
@@ -38,7 +39,7 @@ class Client(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     host: str | None = None  # an endpoint of the user's own
 
     def __repr__(self) -> str:
-        return f"Client({self.host or ''})"
+        return f"Client({redacted(self.host or '')})"
 
 
 def connect(address: TableAddress, settings: Settings) -> AzureStore | S3Store:
@@ -69,7 +70,7 @@ def connected(address: TableAddress, settings: Settings, environment: Mapping[st
     where = f"storage_options for {address.root}"
     if unknown is not None:
         raise InvalidRequestError(
-            f"storage option {unknown!r} is not known", where, f"use {_known_options(address)}"
+            f"storage option {shown_name(unknown)!r} is not known", where, f"use {_known_options(address)}"
         )
     reason = _without_values(reason, [*config.values(), *client.values()])
     raise InvalidRequestError(
@@ -152,7 +153,7 @@ def _client(address: TableAddress, arguments: Config) -> AzureStore | S3Store:
 
 def _set_timeouts(client: Config, settings: Settings) -> None:
     """A stall ends an attempt early enough that every attempt fits before the request's deadline."""
-    whole = settings.request_timeout_seconds
+    whole = min(settings.request_timeout_seconds, limits.SECONDS_MAX)
     stall = whole / settings.request_attempts_max
     client.setdefault("timeout", timedelta(seconds=whole))
     client.setdefault("read_timeout", timedelta(seconds=stall))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 import msgspec
 
 from lazydelta.settings import Settings, process_environment
-from lazydelta.storage.address import FABRIC, TableAddress, parse_address
+from lazydelta.storage.address import FABRIC, TableAddress, given_address
+from lazydelta.storage.deadline import NEVER, Deadline
 from lazydelta.storage.interface import Storage
 from lazydelta.storage.local import LocalStorage
 from lazydelta.storage.places import Places, places_of
@@ -15,7 +18,7 @@ from lazydelta.storage.url_credentials import split_credentials
 def open_storage(url: str, settings: Settings) -> Storage:
     """The store that holds the table at `url`. Nothing is read yet, so the table need not exist."""
     url, settings = split_credentials(url, settings)
-    address = parse_address(url)
+    address = given_address(url)
     if address.kind == "local":
         storage = LocalStorage(address.path, address.root)
         storage.places = places_of(address, settings)
@@ -50,6 +53,16 @@ def remote_storage(
     if beside is None:
         return RemoteStorage(link)
     return RemoteStorage(link, beside.counters, beside._deadline)  # type: ignore[attr-defined]  # of the room
+
+
+def until(storage: Storage, deadline: Deadline) -> Storage:
+    """The same storage, counters and all, that asks nothing more after the deadline."""
+    if deadline is NEVER:
+        return storage
+    same = copy(storage)
+    earlier = storage._deadline.earlier(deadline)  # type: ignore[attr-defined]  # of the room
+    same._deadline = earlier  # type: ignore[attr-defined]  # likewise
+    return same
 
 
 def _with_account(address: TableAddress, settings: Settings) -> TableAddress:

@@ -12,7 +12,7 @@ import msgspec
 
 from lazydelta.errors import InvalidRequestError
 from lazydelta.settings import LocationOptions, Settings
-from lazydelta.storage.address import TableAddress, parse_address, without_signature
+from lazydelta.storage.address import TableAddress, given_address
 
 EVERYWHERE = "*"  # in the table's own store
 
@@ -90,13 +90,13 @@ def _location(url: str, given: LocationOptions, settings: Settings) -> tuple[str
 
 
 def _address(root: str, table: TableAddress) -> TableAddress:
-    address = parse_address(root)
+    address = given_address(root)
     if address.kind == "azure" and address.account is None:
         address = msgspec.structs.replace(address, account=table.account)
     if any(part in (".", "..") for part in address.path.split("/")):
         raise InvalidRequestError(
             "an allowed root leads elsewhere by '.' or '..'",
-            without_signature(root)[0],
+            address.root,
             "write where it is, without dots",
         )
     return address

@@ -1,0 +1,110 @@
+"""What is left of text that may hold a secret."""
+
+from __future__ import annotations
+
+import pickle
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lazydelta.errors import StorageError
+from lazydelta.redaction import holds_parameters, redacted, shown_name
+
+SECRET = "zzHUSH"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("s3://AKIA1:wJal/zzHUSH/b@bucket/t", "s3://…"),
+        ("s3://AKIA1:123/zzHUSH@bucket/t", "s3://…"),
+        ("s3:/AKIA1:zzHUSH@bucket/t", "s3:/…"),
+        ("https://user:zz/zzHUSH@host/c/t", "https://…"),
+        ("https://zzHUSH@host/c/t", "https://…"),
+        ("abfss://c@acct:zzHUSH/t", "abfss://…"),
+        ("abfss://c:zzHUSH@acct/t", "abfss://…"),
+        ("abfss://zzHUSH@c@acct/t", "abfss://…"),
+        ("https://a.blob.core.windows.net/c/t?sv=1&sig=zzHUSH", "https://a.blob.core.windows.net/c/t…"),
+        (
+            "https://a.blob.core.windows.net/c/t%253Fsig%253DzzHUSH",
+            "https://a.blob.core.windows.net/c/t…",
+        ),
+        ("az://c/t;sig=zzHUSH", "az://c/t…"),
+        ("/data/t?sv=1&SIG=zzHUSH", "/data/t…"),
+        ("user:zzHUSH@host/t", "…"),
+        ("file:///work/user:zzHUSH@host/t", "file:///work/…"),
+        ("sig=zzHUSH&sv=1", "…"),
+        ("cannot read (account_key=zzHUSH)", "cannot read (…"),
+        ("{'sas_token': 'zzHUSH'}", "{'…"),
+        ("AccountName=a;AccountKey=zzHUSH", "AccountName=a…"),
+        ("jdbc:db://host/x;user=a;password=zzHUSH", "jdbc:db://host/x;user=a…"),
+    ],
+)
+def test_from_where_a_secret_may_begin_nothing_is_shown(text: str, shown: str) -> None:
+    assert redacted(text) == shown
+    assert redacted(shown) == shown
+    assert redacted(f"no table at {text!r} here").startswith("no table at ")
+    assert SECRET not in redacted(f"no table at {text!r} here")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "abfss://container@account.dfs.core.windows.net/path",
+        "abfss://container@account/path (or abfs://), az://container/path",
+        "http://127.0.0.1:10000/devstoreaccount1",
+        "http://[::1]:9000/x",
+        "s3://bucket/user@example.com/t",
+        "file:///@home/me@work/t",
+        "/data/sig=5/key=3/design=1&signal=2/t",
+        'give {"account_key": "…"}, as in (sv=…&sig=…)',
+        "set storage_options account_key, or sas_token, or token",
+        "filter: \"sig = 5 and token = 'x'\"",
+        "2026-02-08T12:30:00Z",
+        'give storage_options={"abfss://c@other.dfs.core.windows.net": {…}}',
+    ],
+)
+def test_what_holds_no_secret_is_shown_as_it_is(text: str) -> None:
+    assert redacted(text) == text
+
+
+@given(st.text(max_size=60), st.sampled_from(["?sig=", "%26sig=", ";sig%3D", "&X-Amz-Signature=", "#token="]))
+def test_whatever_stands_before_a_parameter_what_comes_after_it_is_hidden(before: str, mark: str) -> None:
+    text = f"{before}{mark}{SECRET}"
+    assert holds_parameters(text)
+    assert SECRET not in redacted(text)
+    assert redacted(redacted(text)) == redacted(text)
+
+
+@given(st.text(alphabet="ab1:/@?&;=%#. '\"s3", max_size=40))
+def test_what_was_redacted_stays_as_it_is(text: str) -> None:
+    assert redacted(redacted(text)) == redacted(text)
+
+
+@pytest.mark.parametrize(
+    "piece", ["a:", "&", "a", "%25", "://", "a@", ":/a:1", "&aaa-", "sig", "@ :/a:1", "account_", "?token"]
+)
+def test_a_text_of_a_megabyte_does_not_take_long(piece: str) -> None:
+    text = piece * (1_000_000 // len(piece))
+    begun = time.process_time()
+    redacted(text)
+    assert time.process_time() - begun < 5.0
+
+
+def test_an_error_holds_no_secret_wherever_it_was_put() -> None:
+    error = StorageError("no: az://c/t;sig=zzHUSH", "s3://k:zzHUSH@b/t", "write user:zzHUSH@host")
+    for text in (str(error), repr(error), error.what, error.where, error.fix, repr(error.args)):
+        assert SECRET not in text
+    assert pickle.loads(pickle.dumps(error)).args == error.args
+
+
+@pytest.mark.parametrize("name", ["account_key", "AZURE_STORAGE_KEY", "http1_only", "delta.batch_sise"])
+def test_the_name_of_an_option_is_shown(name: str) -> None:
+    assert shown_name(name) == name
+
+
+@pytest.mark.parametrize("name", ["account_key zzHUSH", "wJalrXUtnFEMI", "deadbeef0123", "a" * 40, "", "k/x"])
+def test_what_does_not_look_like_the_name_of_an_option_is_not_shown(name: str) -> None:
+    assert shown_name(name) == "…"
