@@ -17,6 +17,7 @@ from lazydelta.errors import InvalidRequestError
 from lazydelta.storage.address import FABRIC, PUBLIC_AZURE, TableAddress
 from lazydelta.storage.connection_string import connection_options
 from lazydelta.storage.option_names import SIGNATURE, check_values, found_options, is_true, told_options
+from lazydelta.storage.option_owner import check_owner, is_endpoint_of, same_account
 
 CHAIN = "chain"  # nothing is named: managed identity, then the Azure CLI
 ANONYMOUS = "anonymous"
@@ -65,18 +66,12 @@ def azure_access(
     told = _expanded(told_options(options, kind="azure"))
     found = _expanded(found_options(environment, kind="azure"))
     told, found = _emulated(told, found, environment)
-    found = _of_this_account(address, found, is_signed=has_provider or _named_kind(told) is not None)
+    check_owner(address, told)
+    found = _of_this_account(address, found, told, is_signed=has_provider or _named_kind(told) is not None)
     kind = azure_kind(told, found)
     merged = {**found, **told}
     check_values(merged, f"storage_options or environment for {address.root}")
     account = address.account or merged.get("account_name")
-    named = told.get("account_name", account)
-    if address.account is not None and "connection_string" in told and named != address.account:
-        raise InvalidRequestError(
-            f"the connection string is for the account {named!r}",
-            f"storage_options for {address.root}",
-            "take the connection string of the account in the URL, or write az://container/path",
-        )
     if account is not None:
         merged["account_name"] = account
         merged |= _endpoint(address, account, merged)
@@ -136,10 +131,23 @@ def _expanded(options: dict[str, str]) -> dict[str, str]:
     return options if text is None else {**connection_options(text), **options}
 
 
-def _of_this_account(address: TableAddress, found: dict[str, str], *, is_signed: bool) -> dict[str, str]:
-    """The environment without what belongs to another account than the URL's."""
+def _of_this_account(
+    address: TableAddress, found: dict[str, str], told: Mapping[str, str], *, is_signed: bool
+) -> dict[str, str]:
+    """The environment without what belongs to another account than the URL's.
+
+    An endpoint there serves the account beside it, or the one that it names itself, and no other.
+    """
     other = found.get("account_name")
-    if address.account is None or other is None or _first_label(other) == _first_label(address.account):
+    if address.account is None or (other is not None and same_account(other, address.account)):
+        return found
+    if other is None:
+        if "endpoint" not in told and not is_endpoint_of(found.get("endpoint"), address.account):
+            raise InvalidRequestError(
+                "the environment has an endpoint (AZURE_STORAGE_ENDPOINT), but not the account it is for",
+                f"environment for {address.root}",
+                "set AZURE_STORAGE_ACCOUNT_NAME beside it, or give the endpoint as a storage option",
+            )
         return found
     kept = {name: value for name, value in found.items() if name not in _OF_AN_ACCOUNT}
     if not is_signed and _named_kind(kept) is None and _named_kind(found) is not None:
@@ -149,10 +157,6 @@ def _of_this_account(address: TableAddress, found: dict[str, str], *, is_signed:
             "give storage_options for the account in the URL, or write az://container/path",
         )
     return kept
-
-
-def _first_label(account: str) -> str:
-    return account.partition(".")[0]
 
 
 def _emulated(

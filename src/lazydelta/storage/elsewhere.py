@@ -9,8 +9,6 @@ Spec: PROTOCOL.md, "Add File and Remove File".
 
 from __future__ import annotations
 
-import re
-
 import msgspec
 
 from lazydelta.errors import InvalidRequestError, UnsupportedTableError
@@ -18,9 +16,11 @@ from lazydelta.storage.address import TableAddress, parse_address
 from lazydelta.storage.interface import Storage
 from lazydelta.storage.local import LocalStorage
 from lazydelta.storage.names import uri_path
+from lazydelta.storage.option_names import told_options
+from lazydelta.storage.option_owner import stranger
 from lazydelta.storage.places import Place, Places, is_same_store
 
-_SIGNED = re.compile(r"\?.*\b(?:sig|x-amz-signature)=", re.IGNORECASE | re.DOTALL)
+_OF_AN_ACCOUNT = ("account_name", "connection_string", "endpoint", "use_emulator")
 
 
 def storage_of(storage: Storage, path: str) -> tuple[Storage, str]:
@@ -60,14 +60,18 @@ def _in_a_store(storage: Storage, address: TableAddress, place: Place, places: P
 
 
 def _check_shareable(address: TableAddress, places: Places, path: str) -> None:
-    """Options that are for one account must not serve another: they would name the wrong one."""
-    names = {name.lower() for name in places.settings.storage_options}
-    is_bound = any("endpoint" in name or "emulator" in name or "connection_string" in name for name in names)
+    """Options that are for one account or container must not serve another: they would name the wrong one.
+
+    What the environment has for one account is looked after where a client is made (`azure_access.py`).
+    """
+    told = told_options(places.settings.storage_options, kind=places.table.kind)
+    is_bound = any(name in told for name in _OF_AN_ACCOUNT) or address.kind != places.table.kind
     is_other = (address.kind, address.account) != (places.table.kind, places.table.account)
-    if is_other and (is_bound or address.kind != places.table.kind):
+    if (is_other and is_bound) or stranger(address, told) is not None:
+        word = "account" if is_other else "container"
         raise _refused(
             path,
-            "the table names a file in another account, and the storage options are for the table's own",
+            f"the table names a file in another {word}, and the storage options are for the table's own",
             f'give options for the other one: storage_options={{"{_root(address)}": {{…}}}}',
         )
 
@@ -118,5 +122,4 @@ def _root(address: TableAddress) -> str:
 
 
 def _refused(path: str, what: str, fix: str) -> UnsupportedTableError:
-    shown = _SIGNED.split(path)[0] if _SIGNED.search(path) else path
-    return UnsupportedTableError(what, shown, fix)
+    return UnsupportedTableError(what, path, fix)

@@ -172,7 +172,7 @@ def found_options(environment: Mapping[str, str], *, kind: str) -> dict[str, str
     found: dict[str, str] = {}
     for name in sorted(environment):  # more special spellings come later: AWS_ENDPOINT_URL, then …_URL_S3
         if name.startswith(prefix) and rename(name) in known and environment[name]:
-            found[rename(name)] = environment[name].strip()
+            found[rename(name)] = _text(rename(name), environment[name])
     if kind == "azure" and environment.get("IDENTITY_ENDPOINT"):  # App Service and its like
         found["msi_endpoint"] = environment["IDENTITY_ENDPOINT"]
     return found
@@ -213,6 +213,11 @@ def _is_address(value: str) -> bool:
         return False
 
 
+def _text(name: str, value: str) -> str:
+    """The value without what a file or a portal puts around it."""
+    return value.strip().rstrip("/") if name == "endpoint" else value.strip()
+
+
 def _renamed(options: Mapping[str, Any], rename: Callable[[str], str]) -> dict[str, Any]:
     named: dict[str, Any] = {}
     for given, value in options.items():
@@ -222,7 +227,7 @@ def _renamed(options: Mapping[str, Any], rename: Callable[[str], str]) -> dict[s
         if name in CLIENT_NAMES:  # obstore takes durations and bytes there
             text = value
         else:
-            text = str(value).lower() if isinstance(value, bool) else str(value).strip()
+            text = str(value).lower() if isinstance(value, bool) else _text(name, str(value))
         if named.setdefault(name, text) != text:
             raise InvalidRequestError(
                 f"the storage option {name} is given in two spellings with two values",

@@ -22,6 +22,7 @@ from lazydelta.storage.option_names import (
     is_true,
     told_options,
 )
+from lazydelta.storage.option_owner import check_owner
 
 _KEYS = ("access_key_id", "secret_access_key")
 _ROLES = (
@@ -55,6 +56,7 @@ def s3_access(
     told, found = told_options(options, kind="s3"), found_options(environment, kind="s3")
     where = f"storage_options or environment for {address.root}"
     check_values({**found, **told, "bucket": address.container}, where)
+    check_owner(address, told)
     _check(told, found, address)
     asked_profile = told.pop("profile", None)
     config = _config(address, told, found)

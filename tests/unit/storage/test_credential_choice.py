@@ -9,7 +9,7 @@ import pytest
 from lazydelta.errors import InvalidRequestError
 from lazydelta.settings import Settings
 from lazydelta.storage import open_storage
-from lazydelta.storage.address import parse_address
+from lazydelta.storage.address import TableAddress, parse_address
 from lazydelta.storage.azure_access import ANONYMOUS, CHAIN, azure_access, azure_account
 from lazydelta.storage.s3_access import s3_access
 
@@ -109,7 +109,7 @@ def test_the_account_comes_from_the_url_then_the_options_then_the_environment() 
     assert azure_account({}, variables) == "env"
     assert azure_account({"use_emulator": "true"}, variables) == "devstoreaccount1"
     assert azure_account({}, {}) is None
-    assert azure_access(AZURE, {"account_name": "mine"}, variables).options["account_name"] == "acct"
+    assert azure_access(AZURE, {"account_name": "acct"}, variables).options["account_name"] == "acct"
 
 
 def test_the_emulator_is_an_endpoint_and_a_key() -> None:
@@ -180,6 +180,59 @@ def test_what_the_environment_has_for_another_account_is_not_used(environment: d
     assert "endpoint" not in azure_access(AZURE, {}, environment, has_provider=True).options
     person = {"AZURE_CLIENT_ID": "i", "AZURE_CLIENT_SECRET": "s", "AZURE_TENANT_ID": "t"}
     assert azure_access(AZURE, {}, environment | person).kind == "client_secret"
+
+
+@pytest.mark.parametrize(
+    ("address", "options", "what"),
+    [
+        (AZURE, {"account_name": "mine", "account_key": "aHVzaA=="}, "for the account 'mine'"),
+        (AZURE, {"use_emulator": "true"}, "for the account 'devstoreaccount1'"),
+        (AZURE, {"container_name": "pond"}, "for the container 'pond'"),
+        (AZURE, {"account_name": "aHVzaA=="}, "for the account '…'"),
+        (S3, {"bucket": "other"}, "for the bucket 'other'"),
+        (S3, {"AWS_BUCKET_NAME": "other"}, "for the bucket 'other'"),
+    ],
+)
+def test_options_for_another_store_than_the_url_names_are_refused(
+    address: TableAddress, options: dict[str, str], what: str
+) -> None:
+    access = azure_access if address.kind == "azure" else s3_access
+    with pytest.raises(InvalidRequestError, match=what) as told:
+        access(address, options, {})
+    assert "aHVzaA" not in str(told.value)
+
+
+def test_options_that_name_what_the_url_names_are_fine() -> None:
+    options = {"account_name": "acct", "container_name": "lake", "account_key": "aHVzaA=="}
+    assert azure_access(AZURE, options, {}).options["account_name"] == "acct"
+    zoned = parse_address("https://acct.z28.blob.storage.azure.net/lake/t")
+    assert azure_access(zoned, options, {}).options["account_name"] == "acct"
+    assert s3_access(S3, {"bucket": "bucket"}, {"AWS_BUCKET": "of the environment"}).options == {
+        "bucket": "bucket"
+    }
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    ["http://127.0.0.1:1/other", "http://127.0.0.1:1", "https://other.blob.example", "https://proxy"],
+)
+def test_an_endpoint_of_the_environment_does_not_serve_an_account_that_it_does_not_name(
+    endpoint: str,
+) -> None:
+    variables = {"AZURE_STORAGE_ENDPOINT": endpoint, "AZURE_STORAGE_KEY": "aHVzaA=="}
+    for options in ({}, {"sas_token": "sv=1&sig=mine"}):
+        with pytest.raises(InvalidRequestError, match="AZURE_STORAGE_ENDPOINT") as told:
+            azure_access(AZURE, options, variables)
+        assert "AZURE_STORAGE_ACCOUNT_NAME" in told.value.fix
+    assert azure_access(AZURE, {"endpoint": "https://mine"}, variables).options["endpoint"] == "https://mine"
+    beside = {**variables, "AZURE_STORAGE_ACCOUNT_NAME": "acct"}
+    assert azure_access(AZURE, {}, beside).options["endpoint"] == endpoint
+
+
+@pytest.mark.parametrize("endpoint", ["http://127.0.0.1:1/acct", "https://acct.privatelink.example/"])
+def test_an_endpoint_of_the_environment_serves_the_account_that_it_names(endpoint: str) -> None:
+    options = azure_access(AZURE, {}, {"AZURE_STORAGE_ENDPOINT": endpoint}).options
+    assert options["endpoint"] == endpoint.rstrip("/")
 
 
 def test_one_option_in_two_spellings_must_be_one_value() -> None:

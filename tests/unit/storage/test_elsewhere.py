@@ -179,7 +179,7 @@ def test_a_signature_in_a_path_of_the_log_is_not_repeated() -> None:
     with pytest.raises(UnsupportedTableError) as told:
         storage_of(opened("s3://bucket/t"), path)
     assert "HUSH" not in str(told.value)
-    assert told.value.where == "https://acct.blob.core.windows.net/c/f.parquet"
+    assert told.value.where == "https://acct.blob.core.windows.net/c/f.parquet…"
 
 
 def test_a_store_is_refused_by_a_local_table_and_read_where_it_has_options(tmp_path: Path) -> None:
@@ -215,6 +215,42 @@ def test_options_of_one_account_do_not_serve_another() -> None:
     with pytest.raises(UnsupportedTableError, match="another account") as told:
         storage_of(storage, "abfss://c@other.dfs.core.windows.net/f.parquet")
     assert 'storage_options={"abfss://c@other.dfs.core.windows.net": {…}}' in told.value.fix
+
+
+@pytest.mark.parametrize(
+    ("options", "path"),
+    [
+        ({"account_name": "acct"}, "abfss://c@other.dfs.core.windows.net/f.parquet"),
+        ({"container_name": "c"}, "abfss://d@acct.dfs.core.windows.net/f.parquet"),
+    ],
+)
+def test_options_that_name_the_tables_own_store_do_not_serve_another(
+    options: dict[str, str], path: str
+) -> None:
+    settings = Settings(
+        storage_options={"account_key": "a2V5", **options}, allowed_roots="abfss://c@other/,abfss://d@acct/"
+    )
+    with pytest.raises(UnsupportedTableError, match=r"the storage options are for the table's own"):
+        storage_of(open_storage("abfss://c@acct/t", settings), path)
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"AZURE_STORAGE_ENDPOINT": "http://127.0.0.1:1/acct", "AZURE_STORAGE_KEY": "a2V5"},
+        {
+            "AZURE_STORAGE_CONNECTION_STRING": "AccountName=acct;AccountKey=a2V5;BlobEndpoint=http://127.0.0.1:1"
+        },
+    ],
+)
+def test_what_the_environment_has_for_the_tables_account_does_not_serve_another(
+    variables: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    storage = open_storage("abfss://c@acct/t", Settings(allowed_roots="abfss://c@other/"))
+    with pytest.raises(InvalidRequestError, match="the environment"):
+        storage_of(storage, "abfss://c@other.dfs.core.windows.net/f.parquet")
 
 
 def test_the_longest_root_that_covers_a_file_counts() -> None:
