@@ -50,7 +50,7 @@ from lazydelta.settings import Settings, build_settings, process_environment
 from lazydelta.sidecar.find.discover import SidecarAwareProvider
 from lazydelta.sidecar.format.memory import TakenOnce
 from lazydelta.sidecar.read.reading import SidecarReading
-from lazydelta.storage import Storage, access_digest, open_storage, split_credentials
+from lazydelta.storage import Deadline, Storage, access_digest, open_storage, split_credentials, until
 
 if TYPE_CHECKING:
     from lazydelta.engines.dataset import LazyDataset
@@ -442,7 +442,8 @@ def _opened(
     version: int | None,
     timestamp: dt.datetime | dt.date | str | None = None,
 ) -> Table:
-    opening = storage.scoped()  # an account of its own, which each scan's report begins with
+    deadline = Deadline.after(chosen.scan_timeout_seconds, is_opening=True)
+    opening = until(storage.scoped(), deadline)  # an account of its own, which each scan's report begins with
     parallelism = chosen.commit_read_parallelism
     if timestamp is not None:
         version = version_at(opening, timestamp, parallelism=parallelism)
@@ -455,6 +456,7 @@ def _opened(
         sidecar = SidecarAwareProvider(opening, reading, TakenOnce())
         snapshot = open_snapshot(opening, version=version, parallelism=parallelism, companion=sidecar)
         sidecar.opened(snapshot.state.metadata)
+        deadline.lift()
         return Table(msgspec.structs.replace(snapshot, storage=storage), chosen, sidecar)
     memory = TableMemory(
         PROCESS_CACHE,
@@ -464,6 +466,7 @@ def _opened(
     )
     known = RememberingProvider(opening, reading, memory)
     snapshot = open_cached(opening, memory, known, version=version, parallelism=parallelism)
+    deadline.lift()
     return Table(msgspec.structs.replace(snapshot, storage=storage), chosen, known, memory)
 
 

@@ -1,4 +1,4 @@
-"""The moment after which a scan asks nothing more of the store.
+"""The moment after which a scan, or the opening of a table, asks nothing more of the store.
 
 Contract: monotonic time, so a clock that is set back does not lengthen a scan. Every request of a scoped
 storage looks at it before it begins, and nothing that a request waits for reaches past it: a pause between
@@ -12,6 +12,7 @@ import time
 
 import msgspec
 
+from lazydelta import limits
 from lazydelta.errors import StorageError
 
 
@@ -20,11 +21,18 @@ class Deadline(msgspec.Struct, frozen=True):
 
     at: float = math.inf
     after_seconds: float = math.inf
+    is_opening: bool = False
 
     @classmethod
-    def after(cls, seconds: float) -> Deadline:
+    def after(cls, seconds: float, *, is_opening: bool = False) -> Deadline:
         """So many seconds from now; 0 means never, as in `Settings.scan_timeout_seconds`."""
-        return cls(time.monotonic() + seconds, seconds) if seconds > 0 else NEVER
+        bounded = min(seconds, limits.SECONDS_MAX)
+        return cls(time.monotonic() + bounded, bounded, is_opening) if seconds > 0 else NEVER
+
+    def lift(self) -> None:
+        """Let what still goes on take its time: what was to be done by then is done."""
+        if self is not NEVER:
+            msgspec.structs.force_setattr(self, "at", math.inf)
 
     def earlier(self, other: Deadline) -> Deadline:
         """Whichever comes first."""
@@ -41,6 +49,13 @@ class Deadline(msgspec.Struct, frozen=True):
 
     def passed(self, where: str) -> StorageError:
         """The error of whoever waited until the moment."""
+        if self.is_opening:
+            return StorageError(
+                f"the table was not open within {self.after_seconds:g} s",
+                where,
+                "check the network, the store and the credential provider, or raise the storage option "
+                "delta.scan.timeout_seconds, which opening obeys, too",
+            )
         return StorageError(
             f"the scan's deadline of {self.after_seconds:g} s passed before everything was read",
             where,

@@ -56,6 +56,13 @@ def judge(
     )
 
 
+def no_credentials(problem: Exception, *, kind: str, where: str) -> AccessDeniedError:
+    """The error for a provider that gave none; its text is `ProviderProblem`'s own."""
+    denial = token_denial(f"ProviderProblem: {problem}", f"storage_options {credential_options(kind)}")
+    assert denial is not None, "the mark is there"
+    return AccessDeniedError(denial.what, where, denial.fix)
+
+
 def _denial(error: Exception, text: str, *, kind: str, where: str, request: str) -> AccessDeniedError | None:
     options, found = f"storage_options {credential_options(kind)}", _CODE.search(text)
     denial, code = token_denial(text, options), None if found is None else found[1]

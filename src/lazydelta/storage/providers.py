@@ -6,7 +6,10 @@ without), an Azure bearer token as text, or an awaitable of either. Objects of a
 and sessions of boto3 (`get_credentials`) are taken as they are.
 Contract: obstore holds what it is given for `limits.CREDENTIAL_LEASE_SECONDS` and then asks here, so that
 `renew` (after a store refused) takes effect that soon. The provider itself is asked only when what it gave is
-about to run out, or was refused. What it raises is told by its type alone: the text may hold secrets.
+about to run out, or was refused: once, however many requests wait for the answer, and whether it gives one or
+raises. What it raises is told by its type alone: the text may hold secrets; what ends a program
+(`KeyboardInterrupt`, `SystemExit`) passes as it is. It is asked by the thread of the request (`prepare`), not
+by obstore, which would make an error of that, too.
 """
 
 from __future__ import annotations
@@ -53,18 +56,24 @@ class RenewingProvider:
         self._renew_at = self._expires_at = datetime.max.replace(tzinfo=UTC)
         self._renewed_at = -limits.CREDENTIAL_RENEWAL_SECONDS_MIN
         self._renewals = 0
+        self._asked = 0  # how often, so far
+        self._problem: ProviderProblem | None = None  # of the latest time
 
     def __call__(self) -> dict[str, Any]:
         """What obstore signs with, until the lease ends."""
+        asked = self._asked
         with self._lock:
-            now = datetime.now(UTC)
-            if self._held is None or now >= self._renew_at:
-                self._fetch(now)
+            if self._held is None and self._problem is not None and self._asked != asked:
+                raise self._problem  # of who was asked while this call waited
+            if self._held is None or datetime.now(UTC) >= self._renew_at:
+                self._fetch()
             assert self._held is not None, "a fetch gives credentials or raises"
-            return {
-                **self._held,
-                "expires_at": min(self._expires_at, now + timedelta(seconds=limits.CREDENTIAL_LEASE_SECONDS)),
-            }
+            lease = datetime.now(UTC) + timedelta(seconds=limits.CREDENTIAL_LEASE_SECONDS)
+            return {**self._held, "expires_at": min(self._expires_at, lease)}
+
+    def prepare(self) -> None:
+        """Ask for credentials where none are held that last: in this thread, which gets what is raised."""
+        self()
 
     def __repr__(self) -> str:
         return f"RenewingProvider({self._kind})"
@@ -83,12 +92,13 @@ class RenewingProvider:
         """Throw away what was refused to a request that began at `seen`, and say whether to try once more.
 
         Waits until obstore has forgotten it, too. A request that is refused right after a renewal is refused
-        for another reason than age.
+        for another reason than age; one that had no credentials at all, because the provider gave none.
         """
         with self._lock:
             now = time.monotonic()
             if self._renewals == seen:
-                if now - self._renewed_at < limits.CREDENTIAL_RENEWAL_SECONDS_MIN:
+                is_recent = now - self._renewed_at < limits.CREDENTIAL_RENEWAL_SECONDS_MIN
+                if is_recent or self._held is None:
                     return False
                 self._held, self._renewed_at = None, now
                 self._renewals += 1
@@ -96,22 +106,27 @@ class RenewingProvider:
         time.sleep(max(0.0, wait_seconds))
         return True
 
-    def _fetch(self, now: datetime) -> None:
+    def _fetch(self) -> None:
+        self._asked += 1
         try:
             credential, expires_at = _read(_waited_for(self._ask()), self._kind)
         except Exception as problem:  # noqa: BLE001 - a library of the user's: anything
-            if self._held is not None and now < self._expires_at:
-                return  # what is held serves until its end
-            self._held = None
-            raise _told(problem) from None
-        self._held = credential
-        self._expires_at = expires_at or datetime.max.replace(tzinfo=UTC)
-        self._renew_at = self._expires_at
+            now = datetime.now(UTC)
+            if self._held is not None and now < self._expires_at:  # what is held serves until its end
+                later = now + timedelta(seconds=limits.CREDENTIAL_RENEWAL_SECONDS_MIN)
+                self._renew_at = min(self._expires_at, later)
+                return
+            self._held, self._problem = None, _told(problem)
+            raise self._problem from None
+        now = datetime.now(UTC)  # a provider may take its time
+        self._held, self._problem = credential, None
+        self._expires_at = self._renew_at = expires_at or datetime.max.replace(tzinfo=UTC)
         if expires_at is not None:
             lifetime = (expires_at - now).total_seconds()
-            self._renew_at -= timedelta(
-                seconds=max(0.0, min(limits.CREDENTIAL_MARGIN_SECONDS_MAX, lifetime / 2))
-            )
+            margin = min(limits.CREDENTIAL_MARGIN_SECONDS_MAX, lifetime / 2)
+            if lifetime <= 0:  # whether the store takes it shows; it is not asked for twice by one request
+                margin = lifetime - limits.CREDENTIAL_LEASE_SECONDS
+            self._renew_at = expires_at - timedelta(seconds=margin)
 
 
 def provider_of(given: Any, *, kind: str) -> RenewingProvider:  # Any: an object of some other library

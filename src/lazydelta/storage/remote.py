@@ -20,13 +20,14 @@ from lazydelta.errors import StorageError
 from lazydelta.storage.background import pool
 from lazydelta.storage.counters import IoCounters, IoTicket
 from lazydelta.storage.deadline import NEVER, Deadline
-from lazydelta.storage.failures import FAILURES, judge
+from lazydelta.storage.failures import FAILURES, judge, no_credentials
 from lazydelta.storage.in_time import awaited, in_time
 from lazydelta.storage.interface import ObjectInfo, ObjectNotFoundError, ObjectTooShortError, past_end
 from lazydelta.storage.names import checked_name, uri_of
 from lazydelta.storage.object_versions import ObjectVersions, replaced
 from lazydelta.storage.panics import is_panic, panicked
 from lazydelta.storage.places import Places
+from lazydelta.storage.providers import ProviderProblem
 from lazydelta.storage.ranges import coalesce, cut
 from lazydelta.storage.remote_link import RemoteLink
 from lazydelta.storage.remote_listing import ListingPlan, pages
@@ -95,6 +96,7 @@ class RemoteStorage:
             folder=self._link.key(name) if name else self._link.prefix,
             after=after,
             page_objects=PAGE_OBJECTS[self._link.kind],
+            page_seconds=self._link.policy.timeout_seconds,
             offset_is_served=self._link.lists_from_offset,
         )
         shown = f"{folder}/" if folder else ""
@@ -292,6 +294,7 @@ class RemoteStorage:
         def counted() -> T:
             bytes_read = bytes_written = 0
             try:
+                self._link.prepare()
                 answer = action()
                 bytes_read = 0 if read is None else read(answer)
                 bytes_written = 0 if written is None else written(answer)
@@ -317,6 +320,8 @@ class RemoteStorage:
         """What holds a permit, by whichever thread; its failure is judged outside the `except`."""
         try:
             return action()
+        except ProviderProblem as problem:
+            failure: Exception = no_credentials(problem, kind=self._link.kind, where=where)
         except FAILURES as error:
             failure = judge(error, kind=self._link.kind, where=where, request=request)
         except BaseException as error:

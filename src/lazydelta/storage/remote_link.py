@@ -62,6 +62,11 @@ class RemoteLink:
                 raise
         return attempt()
 
+    def prepare(self) -> None:
+        """See to it that obstore finds credentials, where they come from Python."""
+        if self.provider is not None:
+            self.provider.prepare()
+
     def key(self, name: str) -> str:
         """The object's key in the container."""
         return f"{self.prefix}/{name}" if self.prefix else name

@@ -8,7 +8,8 @@ request instead of all its pages. In a Delta log they sort after the commits, so
 
 Contract: a page is asked for when the caller wants it. A page that fails is asked for again from the last
 key seen. A store that does not list in key order cannot be resumed that way; it is read on without jumps,
-and a failure in the middle is final.
+and a failure in the middle is final. A listing ends: a page that does not come in time is given up for good
+(a store may hand out empty pages for ever, which obstore puts together), and so is one that comes again.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import obstore
 from obstore.store import AzureStore, S3Store
 
 from lazydelta.errors import StorageError
+from lazydelta.storage.endless import CycleWatch, next_within
 
 ObjectMeta = Any  # obstore's, a TypedDict that exists for type checkers only
 ListStream = Any  # obstore's as well
@@ -36,6 +38,7 @@ class ListingPlan(msgspec.Struct, frozen=True, kw_only=True):
     folder: str  # key prefix without a trailing slash; empty for the whole container
     after: str | None
     page_objects: int
+    page_seconds: float  # that one may take
     offset_is_served: bool = True
 
     @property
@@ -70,6 +73,7 @@ class _Cursor:
         self.is_last = False
         self.floor = ""  # a store that ignored the offset of a restart would repeat keys up to this one
         self._stream: ListStream = None
+        self._cycle = CycleWatch()
 
     @property
     def may_jump(self) -> bool:
@@ -83,10 +87,21 @@ class _Cursor:
         if self._stream is None:
             self._stream = self._open()
         stream, self._stream = self._stream, None  # a stream that failed is not used again
-        page: Page = next(stream, ())
+        page = self._in_time(stream)
         self._stream = stream
         self._remember(page)
         return page
+
+    def _in_time(self, stream: ListStream) -> Page:
+        try:
+            return next_within(stream, self._plan.page_seconds)
+        except TimeoutError:
+            pass
+        raise StorageError(
+            f"a page of the listing did not come within {self._plan.page_seconds:g} s",
+            self._plan.folder,
+            "check the store; where it is only slow, raise the storage option delta.request.timeout_seconds",
+        )
 
     def _open(self) -> ListStream:
         if self._last_key and not (self._is_sorted and self._plan.offset_is_served):
@@ -94,6 +109,7 @@ class _Cursor:
                 "a listing broke off, and this store cannot resume one", self._plan.folder, "try again"
             )
         self.floor = self._last_key
+        self._cycle = CycleWatch()
         return obstore.list(
             self._store, self._plan.folder or None, offset=self._offset, chunk_size=self._plan.page_objects
         )
@@ -103,6 +119,12 @@ class _Cursor:
         self.is_last = len(keys) < self._plan.page_objects
         if not keys:
             return
+        if self._cycle.has_seen(keys):
+            raise StorageError(
+                "the store's listing begins again from the start, and would not end",
+                self._plan.folder,
+                "check what answers at the endpoint: it does not list as a store does",
+            )
         self._is_sorted = self._is_sorted and self._last_key < keys[0] and keys == sorted(keys)
         self._last_key = keys[-1]
         if self._plan.offset_is_served:

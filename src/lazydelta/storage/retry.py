@@ -22,6 +22,7 @@ from lazydelta.storage.counters import IoCounters
 from lazydelta.storage.deadline import Deadline
 
 T = TypeVar("T")
+_DOUBLINGS_MAX = 64  # more are beyond every longest pause, and beyond floats in the end
 
 
 class TransientError(Exception):
@@ -129,7 +130,7 @@ def with_retries(attempt: Callable[[], T], retrier: Retrier) -> T:
 
 def _pause_seconds(first_seconds: float, attempt: int) -> float:
     """How long to wait after the failed `attempt` (from 1): half to all of a doubling step."""
-    step = min(first_seconds * 2.0 ** (attempt - 1), limits.BACKOFF_MAX_SECONDS)
+    step = min(first_seconds * 2.0 ** min(attempt - 1, _DOUBLINGS_MAX), limits.BACKOFF_MAX_SECONDS)
     return step * random.uniform(0.5, 1.0)
 
 
