@@ -65,6 +65,8 @@ def _stored(folder: Path) -> Iterator[str]:
             column = footer.schema.column(at)
             if column.physical_type == "INT96":
                 yield "INT96"
+            if re.search(r"\.(bag|array)\.|\.array$", column.path):
+                yield "legacy lists"
             if column.logical_type.type == "DECIMAL":
                 yield f"decimal as {column.physical_type}"
         if footer.num_row_groups:

@@ -195,9 +195,15 @@ def _names(dice: random.Random, mapping: str) -> Iterator[str]:
 
 def _value(dice: random.Random, column: Column) -> Any:
     value = random_value(dice, column.kind)
-    if column.role == "partition" and isinstance(value, bytes) and not value.isascii():
-        return b"ascii"  # past that, writers differ in how they spell bytes in the log
+    if column.role == "partition" and isinstance(value, bytes) and not _is_plain(value):
+        return (
+            b"ascii"  # past that, writers differ in how they spell bytes in the log, and no folder has a NUL
+        )
     return value
+
+
+def _is_plain(value: bytes) -> bool:
+    return value.isascii() and value.decode("ascii").isprintable()
 
 
 def _listed(names: Any) -> str:
