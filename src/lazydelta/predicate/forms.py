@@ -10,6 +10,8 @@ Contract: a form that is off is an `InvalidRequestError` that shows the part tha
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -94,7 +96,23 @@ def _parse_text(text: str) -> Expression:
         raise InvalidRequestError(
             f"the filter is not JSON: {error}", f"filter: {text}", _JSON_HELP
         ) from error
+    _check_keys(text)
     return _parse(parsed)
+
+
+def _check_keys(text: str) -> None:
+    """Refuse JSON that says one thing twice: of two values only the last would hold."""
+
+    def checked(pairs: list[tuple[str, object]]) -> None:
+        twice = [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]
+        if twice:
+            raise InvalidRequestError(
+                f"{twice[0]!r} stands twice in one object of the filter",
+                f"filter: {text}"[:300],
+                'write all conditions of a column together: {"value": {"gte": 1, "lt": 9}}',
+            )
+
+    json.loads(text, object_pairs_hook=checked, parse_int=str, parse_float=str)  # numbers do not matter
 
 
 # --- JSON (Any: what a caller or a JSON document holds, checked here) ----------

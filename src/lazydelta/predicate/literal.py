@@ -45,6 +45,10 @@ def literal(value: Any) -> Literal:  # Any: whatever the caller has at hand
         return Literal(Decimal(repr(value)))
     if isinstance(value, int) and value.bit_length() > _INTEGER_BITS_MAX:
         return Literal(Decimal(value))
+    if isinstance(value, Decimal) and value.is_snan():
+        raise InvalidRequestError(
+            "a filter cannot compare with a signalling NaN", "the filter", "compare with Decimal('NaN')"
+        )
     if isinstance(value, Decimal) and not value.is_finite():
         value = float(value)
     if isinstance(value, str):

@@ -12,6 +12,7 @@ import base64
 import binascii
 import hmac
 from hashlib import blake2b, sha256
+from types import NoneType
 from typing import Annotated, Any
 
 import msgspec
@@ -23,7 +24,8 @@ _FORMAT = 1
 _CHECKSUM, _SIGNATURE = 0, 1
 _SEAL_BYTES = 16
 _HEAD_BYTES = 2
-_Count = Annotated[int, msgspec.Meta(ge=0)]
+_PLAIN = (NoneType, bool, int, float, str, bytes)  # as a value is written
+_Count = Annotated[int, msgspec.Meta(ge=0, le=limits.NUMBER_MAX)]
 
 
 class Position(msgspec.Struct, frozen=True, array_like=True):
@@ -77,15 +79,30 @@ def read_token(text: object, signing_key: str) -> PageToken:
             "its signature is of another key, or it was changed" if signing_key else "it was changed"
         )
     try:
-        return msgspec.msgpack.decode(body[_HEAD_BYTES:], type=PageToken)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        found = msgspec.msgpack.decode(body[_HEAD_BYTES:], type=PageToken)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise _refused("it was not written by lazydelta") from None
+    if not isinstance(found.position.value, _PLAIN):
+        raise _refused("it was not written by lazydelta")
+    return found
 
 
 def _seal(body: bytes, signing_key: str) -> bytes:
     if signing_key:
-        return hmac.new(signing_key.encode(), body, sha256).digest()[:_SEAL_BYTES]
+        return hmac.new(_key(signing_key), body, sha256).digest()[:_SEAL_BYTES]
     return blake2b(body, digest_size=_SEAL_BYTES, person=b"lazydelta-page").digest()
+
+
+def _key(signing_key: str) -> bytes:
+    try:
+        return signing_key.encode()
+    except UnicodeEncodeError:
+        pass  # which holds the key: nothing may be raised from it
+    raise InvalidRequestError(
+        "the key has half a character (a lone surrogate)",
+        "delta.page.signing_key",
+        "give a key of whole characters; in the environment, as UTF-8",
+    )
 
 
 def _text(raw: bytes) -> str:

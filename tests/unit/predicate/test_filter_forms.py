@@ -205,3 +205,36 @@ def test_filters_compare_by_content_and_true_is_not_one() -> None:
     assert Not(IsNull(("x",))) == col("x").is_not_null()
     assert Like(("x",), "a%") == Column(("x",)).like("a%")
     assert repr(col("a.b")) == "col('a', 'b')"
+
+
+@pytest.mark.parametrize("value", [Decimal("sNaN"), Decimal("-sNaN123")])
+def test_a_signalling_nan_is_refused(value: Decimal) -> None:
+    for where in ({"x": value}, [("x", "<", value)], {"x": [1, value]}):
+        with pytest.raises(InvalidRequestError, match="signalling NaN"):
+            parse_where(where)
+    with pytest.raises(InvalidRequestError, match="signalling NaN"):
+        _ = col("x") > value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"value": {"gte": 1}, "value": {"lt": 9}}',
+        '{"value": 1, "other": 2, "value": 1}',
+        '{"value": {"gte": 1, "gte": 5}}',
+        '{"value": 1, "\\u0076alue": 2}',
+        '[["a", "=", 1], {"value": {"lt": 1, "lt": 2}}]',
+    ],
+)
+def test_json_that_says_something_twice_is_refused(text: str) -> None:
+    with pytest.raises(InvalidRequestError, match=r"'(value|gte|lt)' stands twice") as told:
+        parse_where(text)
+    assert text in told.value.where
+
+
+def test_json_keeps_numbers_as_they_are_written() -> None:
+    big = 10**30
+    assert parse_where(f'{{"x": {big}}}') == parse_where({"x": big})
+    assert parse_where('{"x": {"gte": 1, "lt": 0.1}, "y": {"gte": 1}}') == parse_where(
+        {"x": {"gte": 1, "lt": 0.1}, "y": {"gte": 1}}
+    )

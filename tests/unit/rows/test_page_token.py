@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+from datetime import UTC, datetime
+from hashlib import blake2b
 from typing import Any
 
 import msgspec
@@ -116,3 +118,50 @@ def test_a_sealed_token_of_other_content_is_refused(payload: bytes, monkeypatch:
     monkeypatch.undo()
     with pytest.raises(InvalidRequestError, match="not written by lazydelta"):
         read_token(text, "")
+
+
+def forged(payload: bytes) -> str:
+    """Sealed as a stranger can, without a key."""
+    body = bytes([1, 0]) + payload
+    seal = blake2b(body, digest_size=16, person=b"lazydelta-page").digest()
+    return base64.urlsafe_b64encode(body + seal).rstrip(b"=").decode()
+
+
+def test_forged_tokens_are_read_as_others_are() -> None:
+    assert read_token(forged(msgspec.msgpack.encode(token())), "") == token()
+
+
+@pytest.mark.parametrize("number", [2**62 + 1, 2**63, 2**64 - 1])
+@pytest.mark.parametrize("what", ["version", "emitted", "row"])
+def test_a_forged_token_with_a_number_beyond_all_bounds_is_refused(what: str, number: int) -> None:
+    parts = msgspec.msgpack.decode(msgspec.msgpack.encode(token()))
+    if what == "row":
+        parts[6][5] = number
+    else:
+        parts[1 if what == "version" else 5] = number
+    with pytest.raises(InvalidRequestError, match="not written by lazydelta"):
+        read_token(forged(msgspec.msgpack.encode(parts)), "")
+
+
+@pytest.mark.parametrize(
+    "value", [[1], {"a": 1}, datetime(2026, 1, 1, tzinfo=UTC), msgspec.msgpack.Ext(5, b"x")]
+)
+def test_a_forged_token_with_a_value_of_no_column_is_refused(value: object) -> None:
+    with pytest.raises(InvalidRequestError, match="not written by lazydelta"):
+        read_token(forged(msgspec.msgpack.encode(token(value=value))), "")
+
+
+@pytest.mark.parametrize("levels", [300, 2_000, 45_000])
+def test_a_forged_token_that_nests_deeply_is_refused(levels: int) -> None:
+    whole = msgspec.msgpack.encode(token(value="a value"))
+    at = whole.index(msgspec.msgpack.encode("a value"))
+    deep = whole[:at] + b"\x91" * levels + b"\xc0" + whole[at + len(msgspec.msgpack.encode("a value")) :]
+    with pytest.raises(InvalidRequestError, match="not written by lazydelta"):
+        read_token(forged(deep), "")
+
+
+def test_a_key_with_half_a_character_is_refused_and_not_shown() -> None:
+    with pytest.raises(InvalidRequestError, match="half a character") as told:
+        write_token(token(), "hidden\udc80")
+    assert "hidden" not in str(told.value)
+    assert told.value.__context__ is None
