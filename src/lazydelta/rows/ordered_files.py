@@ -77,11 +77,13 @@ class OrderedFileIterator:
         return self._after is not None and file_key(file) == self._after.file_key
 
     def _files(self) -> Generator[DataFile, None, None]:
-        counts = self._row_limit is not None
+        is_limited = self._row_limit is not None
+        # Where files are judged by statistics the count comes with them, to be compared with the file.
+        counts = is_limited or _reads_statistics(self._scan.predicate)
         columns = (*DATA_FILE_COLUMNS, NUM_RECORDS) if counts else DATA_FILE_COLUMNS
         with closing(self._scan.batches(columns, with_keys=True, share=self._share)) as batches:
             for batch in batches:
-                yield from data_files(self._certain(batch) if counts else batch)
+                yield from data_files(self._certain(batch) if is_limited else batch)
 
     def _certain(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The same with counts only for files whose rows all match."""
@@ -110,6 +112,10 @@ class OrderedFileIterator:
 def covers_limit(predicate: BoundPredicate | None) -> bool:
     """Whether a file's rows match all or none, so that counting rows by the log is safe."""
     return predicate is None or predicate.decided_by_partitions
+
+
+def _reads_statistics(predicate: BoundPredicate | None) -> bool:
+    return predicate is not None and bool(predicate.stats_columns)
 
 
 def in_order(files: Iterator[DataFile], *, descending: bool) -> Iterator[DataFile]:
