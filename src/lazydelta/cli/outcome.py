@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
+import re
 import sys
 import traceback
 from collections.abc import Iterator
@@ -26,6 +27,8 @@ from lazydelta.redaction import redacted
 from lazydelta.telemetry import LOGGER
 
 EXIT_CLOSED_PIPE = 0
+_LOCATION = re.compile(r'storage_options=\{"([^"]+)": \{…\}\}')
+_OPTIONS = re.compile(r"\b(?:the storage option|storage_options)\b")
 _USAGE_ERROR: Any = typer.BadParameter.__bases__[0]  # of click, or of what typer took over from it
 
 
@@ -64,9 +67,15 @@ def error_text(error: LazyDeltaError) -> str:
         (
             f"error: {one_line(error.what)}",
             f"  where: {one_line(error.where)}",
-            f"  fix:   {one_line(error.fix)}",
+            f"  fix:   {one_line(_fix(error.fix))}",
         )
     )
+
+
+def _fix(fix: str) -> str:
+    """What to do next, in the words of the command line where the library's speak of Python's arguments."""
+    flat = _LOCATION.sub(r"--storage-option '\1#NAME=VALUE'", fix)
+    return _OPTIONS.sub("--storage-option", flat)
 
 
 def _usage_text(message: str) -> str:

@@ -10,7 +10,7 @@ value came from the environment.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -24,9 +24,10 @@ from lazydelta.settings import Settings, process_environment
 from lazydelta.storage.address import TableAddress
 from lazydelta.storage.azure_access import CHAIN, azure_access, azure_account
 from lazydelta.storage.machine_identity import machine_identity
-from lazydelta.storage.option_names import CLIENT_NAMES, found_options, told_options
+from lazydelta.storage.option_names import CLIENT_NAMES, SIGNATURE, found_options, told_options
 from lazydelta.storage.providers import RenewingProvider, options_of, profile_session, provider_of
 from lazydelta.storage.s3_access import s3_access
+from lazydelta.storage.signature_end import end_of
 
 Config = dict[str, Any]  # obstore's are TypedDicts, which cannot be built key by key
 
@@ -37,6 +38,7 @@ class Client(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     store: AzureStore | S3Store
     provider: RenewingProvider | None = None
     host: str | None = None  # an endpoint of the user's own
+    signature_end: datetime | None = None  # of what it signs in with, where that says it
 
     def __repr__(self) -> str:
         return f"Client({redacted(self.host or '')})"
@@ -66,7 +68,8 @@ def connected(address: TableAddress, settings: Settings, environment: Mapping[st
         reason = str(error).partition("\n")[0]
     else:
         host = config.get("endpoint") or config.get("aws_endpoint_url_s3")
-        return Client(store=store, provider=provider, host=host)
+        signature = config.get(SIGNATURE) if config.get("credential_type") == SIGNATURE else None
+        return Client(store=store, provider=provider, host=host, signature_end=end_of(signature))
     where = f"storage_options for {address.root}"
     if unknown is not None:
         raise InvalidRequestError(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from lazydelta.errors import InvalidRequestError
 from lazydelta.storage.address import PUBLIC_AZURE
 from lazydelta.storage.option_names import SIGNATURE, is_true
+from lazydelta.storage.option_owner import endpoint_account
 
 _WHERE = "storage option connection_string"
 
@@ -30,11 +31,13 @@ def connection_options(text: str) -> dict[str, str]:
     if account and not found["endpoint"] and (suffix != PUBLIC_AZURE or protocol != "https"):
         found["endpoint"] = f"{protocol}://{account}.blob.{suffix}"
     if not account and found["endpoint"]:
-        found["account_name"] = found["endpoint"].partition("://")[2].partition(".")[0]
+        found["account_name"] = endpoint_account(found["endpoint"])
     if found["endpoint"].lower().startswith("http://"):
         found["allow_http"] = "true"
     if not found["account_name"] or not (found["account_key"] or found[SIGNATURE]):
-        raise _unreadable("it names no account, or neither AccountKey nor SharedAccessSignature")
+        raise _unreadable(
+            "it names no account (AccountName), or neither AccountKey nor SharedAccessSignature"
+        )
     return {name: value for name, value in found.items() if value}
 
 

@@ -9,6 +9,7 @@ shows the original either.
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 
 from obstore.exceptions import (
     BaseError,
@@ -24,11 +25,17 @@ from lazydelta.storage.denials import DENIAL_CODES, refusal, token_denial
 from lazydelta.storage.interface import ObjectNotFoundError, past_end
 from lazydelta.storage.object_versions import replaced
 from lazydelta.storage.retry import TransientError
+from lazydelta.storage.signature_end import has_ended
 from lazydelta.storage.throttling import THROTTLED
 
 FAILURES = (BaseError, OSError, ValueError)
 _STATUS = re.compile(r"non-2xx status code: (\d{3})")
 _CODE = re.compile(r"<Code>([A-Za-z0-9.]{1,64})</Code>")
+_HTML = re.compile(r"<!doctype html|<html[\s>]|`html`", re.IGNORECASE)
+_ODD_MARKS = {
+    "NotPartial": "it sends more than the part of an object that was asked for",
+    "Header missing from response": "a header is missing",
+}
 _KIND = re.compile(r"\bkind: ([A-Z][A-Za-z]+)")
 _CONNECTION_WORDS = {"Connect": "no connection", "Timeout": "timed out"}
 _TRANSIENT_STATUSES = frozenset({408, 425, 429})
@@ -39,14 +46,25 @@ _CUT_PAGE_MARKS = ("InvalidListResponse", "invalid list response")
 
 
 def judge(
-    error: Exception, *, kind: str, where: str, request: str = "get"
+    error: Exception, *, kind: str, where: str, request: str = "get", signature_end: datetime | None = None
 ) -> TransientError | LazyDeltaError:
     """The lazydelta error for what obstore raised at a request for `where` to a store of that kind."""
     text = str(error)
     status = _status(text)
+    odd = _odd_answer(text, status, request)
+    if odd is not None:
+        return StorageError(
+            f"what answers is not a store ({odd})",
+            where,
+            "check the endpoint and the account in the URL, and what is in between: a proxy (proxy_url), or "
+            "the sign-in page of a network",
+        )
     if isinstance(error, FileNotFoundError) or status == 404:
         return _not_found(text, where)
-    final = _denial(error, text, kind=kind, where=where, request=request) or _refusal(error, text, where)
+    denial = _denial(error, text, kind=kind, where=where, request=request)
+    if denial is not None and has_ended(signature_end):
+        return _ended(signature_end, text, where)
+    final = denial or _refusal(error, text, where)
     if final is not None:
         return final
     if _is_transient(status, text):
@@ -71,6 +89,25 @@ def _denial(error: Exception, text: str, *, kind: str, where: str, request: str)
         short = _short(text)
         denial = refusal(code, text, kind=kind, request=request, short=short, options=options)
     return None if denial is None else AccessDeniedError(denial.what, where, denial.fix)
+
+
+def _ended(end: datetime | None, text: str, where: str) -> AccessDeniedError:
+    assert end is not None, "only a signature that says it has an end"
+    return AccessDeniedError(
+        f"the signature (sas_token) ended on {end.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC ({_short(text)})",
+        where,
+        "get a new one and open the table again; where scans outlast signatures, give a credential_provider",
+    )
+
+
+def _odd_answer(text: str, status: int | None, request: str) -> str | None:
+    """What came that a store does not send; None where nothing did.
+
+    Gateways before a store send web pages when it is overloaded, and may do so where an object is not.
+    """
+    if _HTML.search(text) and (status is None or (status < 500 and (status != 404 or request == "list"))):
+        return "a web page" if status is None else f"a web page, HTTP {status}"
+    return next((words for mark, words in _ODD_MARKS.items() if mark in text), None)
 
 
 def _refusal(error: Exception, text: str, where: str) -> StorageError | None:

@@ -48,6 +48,7 @@ def remote_storage(
         lists_from_offset=address.azure_suffix != FABRIC,
         host=client.host,
         provider=client.provider,
+        signature_end=client.signature_end,
         places=places,
     )
     if beside is None:

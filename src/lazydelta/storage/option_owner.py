@@ -55,6 +55,18 @@ def is_endpoint_of(endpoint: str | None, account: str) -> bool:
     return not host or same_account(path, account) or (not is_ip(host) and same_account(host, account))
 
 
+def endpoint_account(endpoint: str) -> str:
+    """The account in the endpoint's host or, where that has no labels, in its path; empty where none is."""
+    try:
+        parts = urlsplit(endpoint)
+        host = parts.hostname or ""
+    except ValueError:
+        return ""
+    return (
+        parts.path.strip("/").partition("/")[0] if is_ip(host) or "." not in host else host.partition(".")[0]
+    )
+
+
 def is_ip(host: str) -> bool:
     """Whether the host is a number, which has no labels to read a name from."""
     try:

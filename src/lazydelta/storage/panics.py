@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from lazydelta.errors import StorageError
 
+# Of a call, and of what an event loop waits for.
+_PANICS = (("pyo3_runtime", "PanicException"), ("pyo3_async_runtimes", "RustPanic"))
+
 
 def is_panic(error: BaseException) -> bool:
-    """Whether Rust gave up: its own exception, which is none of Python's and cannot be imported."""
-    return (type(error).__module__, type(error).__name__) == ("pyo3_runtime", "PanicException")
+    """Whether Rust gave up: its own exceptions, which cannot be imported."""
+    return (type(error).__module__, type(error).__name__) in _PANICS
 
 
 def panicked(where: str) -> StorageError:

@@ -323,7 +323,8 @@ class RemoteStorage:
         except ProviderProblem as problem:
             failure: Exception = no_credentials(problem, kind=self._link.kind, where=where)
         except FAILURES as error:
-            failure = judge(error, kind=self._link.kind, where=where, request=request)
+            end = self._link.signature_end
+            failure = judge(error, kind=self._link.kind, where=where, request=request, signature_end=end)
         except BaseException as error:
             if not is_panic(error):
                 raise

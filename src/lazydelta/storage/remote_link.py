@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
+from datetime import datetime
 from typing import TypeVar
 
 from obstore.store import AzureStore, S3Store
@@ -31,6 +32,7 @@ class RemoteLink:
         lists_from_offset: bool = True,
         host: str | None = None,
         provider: RenewingProvider | None = None,
+        signature_end: datetime | None = None,
         places: Places | None = None,
     ) -> None:
         self.store = store
@@ -39,6 +41,7 @@ class RemoteLink:
         self.prefix = prefix
         self.policy = policy
         self.lists_from_offset = lists_from_offset
+        self.signature_end = signature_end  # where the client signs in with one that says it
         self.provider = provider  # of credentials that may have to be renewed
         self.places = places  # what may be read outside the table's root
         self.host = host_named(host or host_in({}, root))

@@ -22,6 +22,8 @@ from lazydelta.storage.counters import IoCounters
 from lazydelta.storage.deadline import Deadline
 
 T = TypeVar("T")
+_TIMEOUT = "delta.request.timeout_seconds"
+_MORE_ATTEMPTS = f"delta.request.attempts_max, and with it {_TIMEOUT}, which all attempts share"
 _DOUBLINGS_MAX = 64  # more are beyond every longest pause, and beyond floats in the end
 
 
@@ -85,7 +87,7 @@ class Retrier:
         """Pause before the next attempt, or raise where there is none."""
         self._scan_deadline.check(failure.where)
         if self._attempt >= self._policy.attempts_max:
-            raise self._gave_up(failure.what, failure.where, f"after {self._attempt} attempts")
+            raise _gave_up(failure.what, failure.where, f"after {self._attempt} attempts", _MORE_ATTEMPTS)
         pause = _pause_seconds(self._policy.backoff_first_seconds, self._attempt)
         if failure.is_throttled:
             pause = max(pause * limits.THROTTLE_BACKOFF_FACTOR, _late(self._asked_pause()))
@@ -106,16 +108,8 @@ class Retrier:
                 if pause > limits.BACKOFF_MAX_SECONDS
                 else ""
             )
-            raise self._gave_up(what, where, f"within {self._policy.timeout_seconds:g} s{waited}")
+            raise _gave_up(what, where, f"within {self._policy.timeout_seconds:g} s{waited}", _TIMEOUT)
         time.sleep(min(pause, self._scan_deadline.seconds_left()))
-
-    @staticmethod
-    def _gave_up(what: str, where: str, how: str) -> StorageError:
-        return StorageError(
-            f"{what}; gave up {how}",
-            where,
-            "check the network and the store's status; raise request_attempts_max or request_timeout_seconds",
-        )
 
 
 def with_retries(attempt: Callable[[], T], retrier: Retrier) -> T:
@@ -126,6 +120,14 @@ def with_retries(attempt: Callable[[], T], retrier: Retrier) -> T:
         except TransientError as error:
             failure = error
         retrier.failed(failure)
+
+
+def _gave_up(what: str, where: str, how: str, options: str) -> StorageError:
+    return StorageError(
+        f"{what}; gave up {how}",
+        where,
+        f"check the network and the store's status, or raise the storage option {options}",
+    )
 
 
 def _pause_seconds(first_seconds: float, attempt: int) -> float:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -22,7 +23,7 @@ from lazydelta.storage.option_names import (
     is_true,
     told_options,
 )
-from lazydelta.storage.option_owner import check_owner
+from lazydelta.storage.option_owner import check_owner, is_ip
 
 _KEYS = ("access_key_id", "secret_access_key")
 _ROLES = (
@@ -113,6 +114,12 @@ def _config(address: TableAddress, told: Mapping[str, str], found: Mapping[str, 
 def _with_bucket(endpoint: str, bucket: str) -> str:
     """The endpoint with the bucket in its host, where it is not there yet."""
     scheme, mark, host = endpoint.partition("://")
+    if is_ip(urlsplit(endpoint).hostname or ""):
+        raise InvalidRequestError(
+            "the endpoint is a number, which cannot have the bucket before it",
+            "storage option virtual_hosted_style_request",
+            "leave it out, so that the bucket stands in the path, or give an endpoint with a name",
+        )
     return endpoint if not mark or host.startswith(f"{bucket}.") else f"{scheme}://{bucket}.{host}"
 
 

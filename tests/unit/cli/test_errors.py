@@ -253,3 +253,28 @@ def _options(port: int) -> list[str]:
         "delta.request.backoff_seconds": "0.01",
     }
     return [f"--storage-option={key}={value}" for key, value in given.items()]
+
+
+def test_what_to_do_next_is_told_in_the_words_of_the_command_line(run: Run) -> None:
+    _, _, fix = told(run("files", "s3://user:pass@bucket/t"))
+    assert fix.startswith("pass credentials as --storage-option (sas_token, ")
+    assert "storage_options" not in fix
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["files", "t", SECRET],
+        ["files", "t", f"account_key={SECRET}"],
+        ["files", "t", "--storage-option", f"account_key {SECRET}"],
+        ["files", "t", "--storage-option", SECRET],
+        ["files", f"https://a.blob.core.windows.net/c/t&sig={SECRET}"],
+        ["files", f" https://a.blob.core.windows.net/c/t?sv=1&sig={SECRET}"],
+        [f"https://a.blob.core.windows.net/c/t?sv=1&sig={SECRET}"],
+        ["sql", "t", "select 1", f"--table=https://a.blob.core.windows.net/c/t?sig={SECRET}"],
+    ],
+)
+def test_arguments_that_are_not_understood_are_not_repeated(run: Run, words: list[str]) -> None:
+    ended = run(*words)
+    assert ended.exit_code in (2, 3)
+    assert SECRET.rstrip("=") not in ended.out + ended.err

@@ -336,6 +336,22 @@ def test_the_bucket_stands_in_the_host_where_it_is_asked_for() -> None:
     assert s3_access(S3, already, {}).options["aws_endpoint_url_s3"] == "https://bucket.store.example"
 
 
+@pytest.mark.parametrize("endpoint", ["http://127.0.0.1:9000", "http://[::1]:9000"])
+def test_a_bucket_does_not_stand_before_a_number(endpoint: str) -> None:
+    hosted = {"virtual_hosted_style_request": "true", "endpoint": endpoint}
+    with pytest.raises(InvalidRequestError, match="cannot have the bucket before it"):
+        s3_access(S3, hosted, {})
+
+
+@pytest.mark.parametrize(
+    "options", [{"endpoint": "https://store.example//"}, {"AWS_ENDPOINT": "https://store.example/"}]
+)
+def test_an_endpoint_may_end_with_a_slash(options: dict[str, str]) -> None:
+    assert s3_access(S3, options, {}).options["aws_endpoint_url_s3"] == "https://store.example"
+    azure = {"endpoint": "http://127.0.0.1:10000/acct/", "account_key": "aHVzaA=="}
+    assert azure_access(AZURE, azure, {}).options["endpoint"] == "http://127.0.0.1:10000/acct"
+
+
 @pytest.mark.parametrize(
     ("options", "variables", "region"),
     [

@@ -9,6 +9,25 @@ from lazydelta.storage.connection_string import connection_options
 
 
 @pytest.mark.parametrize(
+    ("endpoint", "account"),
+    [
+        ("http://127.0.0.1:10000/devstoreaccount1", "devstoreaccount1"),
+        ("http://localhost:10000/devstoreaccount1/", "devstoreaccount1"),
+        ("http://[::1]:10000/a", "a"),
+        ("https://acct.blob.core.windows.net", "acct"),
+    ],
+)
+def test_the_account_of_an_endpoint_is_in_its_host_or_its_path(endpoint: str, account: str) -> None:
+    found = connection_options(f"BlobEndpoint={endpoint};SharedAccessSignature=sv=1&sig=x")
+    assert found["account_name"] == account
+
+
+def test_an_endpoint_that_is_a_number_names_no_account() -> None:
+    with pytest.raises(InvalidRequestError, match="names no account"):
+        connection_options("BlobEndpoint=http://127.0.0.1:10000;SharedAccessSignature=sv=1&sig=x")
+
+
+@pytest.mark.parametrize(
     ("text", "options"),
     [
         (

@@ -50,3 +50,14 @@ def test_a_future_is_waited_for_no_longer_than_the_deadline() -> None:
     done = Future[int]()
     done.set_result(3)
     assert awaited(done, NEVER, "x") == 3
+
+
+def test_a_deadline_that_is_lifted_no_longer_counts() -> None:
+    deadline = Deadline.after(0.02, is_opening=True)
+    time.sleep(0.03)
+    with pytest.raises(StorageError, match=r"not open within 0\.02 s"):
+        deadline.check("x")
+    deadline.lift()
+    deadline.check("x")
+    NEVER.lift()
+    assert NEVER.at == Deadline().at

@@ -10,7 +10,7 @@ import pytest
 
 from lazydelta.errors import InvalidRequestError
 from lazydelta.settings import CONFIG_VARIABLE, LocationOptions, Settings, build_settings
-from lazydelta.storage import open_storage
+from lazydelta.storage import Deadline, open_storage
 
 AZURE = "abfss://lake@acct/t"
 S3 = "s3://bucket/t"
@@ -148,3 +148,28 @@ def test_the_settings_do_not_show_what_they_hold() -> None:
     for shown in (repr(settings), str(settings), repr(settings.locations), f"{settings!r}"):
         assert "HUSH" not in shown
     assert "account_key" in repr(settings)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        "delta.request.timeout_seconds",
+        "delta.scan.timeout_seconds",
+        "delta.request.backoff_seconds",
+        "delta.cache.max_staleness_seconds",
+    ],
+)
+@pytest.mark.parametrize("value", ["8.7e13", 1e11, 10**400, "inf"])
+def test_a_time_that_no_clock_counts_is_refused(option: str, value: object) -> None:
+    with pytest.raises(InvalidRequestError, match=option) as told:
+        build_settings({option: value}, environment={})
+    if value in ("8.7e13", 1e11):
+        assert told.value.fix.endswith("at most 1,000,000,000")
+    assert build_settings({option: "1e9"}, environment={}) != Settings()
+
+
+def test_times_of_settings_that_nobody_checked_are_bounded() -> None:
+    options = {"access_key_id": "a", "secret_access_key": "b"}
+    settings = Settings(storage_options=options, request_timeout_seconds=1e20)
+    assert open_storage(S3, settings).root == S3
+    assert Deadline.after(1e20).seconds_left() <= 1e9

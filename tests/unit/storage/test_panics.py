@@ -6,12 +6,14 @@ from collections.abc import Callable
 
 import obstore
 import pytest
-from obstore.store import AzureStore
+from obstore.store import AzureStore, S3Store
 
 from lazydelta import limits
 from lazydelta.errors import StorageError
 from lazydelta.settings import Settings
 from lazydelta.storage import Deadline, Storage, open_storage
+from lazydelta.storage.endless import next_within
+from lazydelta.storage.panics import is_panic
 from lazydelta.storage.throttling import signed_address
 
 
@@ -53,6 +55,14 @@ def test_a_panic_is_a_storage_error(storage: Storage, call: str, seconds: float)
             CALLS[call](scoped)
         assert "secretname" not in str(caught.value)
         assert caught.value.__cause__ is caught.value.__context__ is None
+
+
+def test_a_panic_that_an_event_loop_waits_for_is_one_too() -> None:
+    keys = {"access_key_id": "a", "secret_access_key": "b", "region": "eu-west-1"}
+    client = S3Store("b", endpoint="http://b.127.0.0.1:9", virtual_hosted_style_request=True, **keys)
+    with pytest.raises(BaseException, match="panicked") as caught:
+        next_within(obstore.list(client, "x"), 10)
+    assert is_panic(caught.value)
 
 
 def test_a_panic_while_signing_is_no_address(storage: Storage) -> None:

@@ -51,7 +51,7 @@ def test_the_last_attempt_says_what_where_and_how_often() -> None:
         with_retries(action, retrier(IoCounters()))
     assert action.calls == 4
     assert caught.value.where == "s3://b/x"
-    assert "request_attempts_max" in caught.value.fix
+    assert "delta.request.attempts_max" in caught.value.fix
 
 
 def test_no_attempt_begins_after_the_requests_deadline() -> None:
@@ -59,6 +59,11 @@ def test_no_attempt_begins_after_the_requests_deadline() -> None:
     with pytest.raises(StorageError, match=r"gave up within 0\.02 s"):
         with_retries(action, retrier(IoCounters(), attempts=99, timeout=0.02, first=0.02))
     assert action.calls < 10
+
+
+def test_no_number_of_attempts_is_too_large_for_the_pauses() -> None:
+    action = Flaky(1200)
+    assert with_retries(action, retrier(IoCounters(), attempts=1300, timeout=60, first=1e-300)) == "fine"
 
 
 def test_pauses_do_not_reach_past_the_scans_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
