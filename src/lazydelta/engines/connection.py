@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from lazydelta.engines.session import Duck, Parameters, SqlOptions, open_session
+from lazydelta.engines.session import Duck, Parameters, SqlOptions, close_session, open_session
 from lazydelta.engines.sql import answer, check_names, checked_query
 from lazydelta.engines.sql_result import SqlResult
 from lazydelta.engines.watch import Watch
@@ -82,7 +82,7 @@ class Connection:
             return answer(session, query, sources, watch, parameters=parameters, known=self._schemas)
         except BaseException:
             watch.stop()
-            session.close()
+            close_session(session)
             raise
 
     def execute(self, query: str, parameters: Parameters = None) -> SqlResult:
@@ -93,7 +93,7 @@ class Connection:
         """End the session, and with it the results that are still being read."""
         if not self._is_closed:
             self._is_closed = True
-            self._session.close()
+            close_session(self._session)
 
     def __enter__(self) -> Self:
         return self

@@ -26,7 +26,7 @@ from lazydelta.engines.handover import (
 )
 from lazydelta.engines.query_plan import PlanFacts, plan_facts
 from lazydelta.engines.query_report import QueryReport, query_report
-from lazydelta.engines.session import Duck, Parameters
+from lazydelta.engines.session import Duck, Parameters, close_session
 from lazydelta.engines.sql_errors import SqlContext, kind_of, told
 from lazydelta.engines.watch import Watch
 from lazydelta.engines.watched_dataset import WatchedDataset
@@ -203,7 +203,7 @@ class RunningQuery:
         if session is None:
             return
         try:
-            session.close()
+            close_session(session)
         except Exception as error:
             if "ResourceInUse" not in type(error).__name__:
                 raise

@@ -1,8 +1,9 @@
 """One DuckDB session: its settings, and how names and text are written in it.
 
 Why: DuckDB is an extra, so that it is imported here alone, and late. Contract: a session is in memory, holds
-at most `memory_limit` and spills the rest to `temp_directory`; names in a query mean registered tables, never
-variables of the program around it.
+at most `memory_limit` and spills the rest to a folder of its own in `temp_directory`, for this user alone,
+which is gone with the session; where the process was killed, a later one removes it. Names in a query mean
+registered tables, never variables of the program around it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-import uuid
+import weakref
 from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,14 @@ import msgspec
 from lazydelta import limits
 from lazydelta.engines.frames import needs
 from lazydelta.errors import InvalidRequestError
+from lazydelta.storage.scratch_folder import ScratchFolder
 
 Duck = Any  # Any: DuckDB is an extra; its classes are not named here, so that it may be missing
 Parameters = Sequence[Any] | Mapping[str, Any] | None  # Any: values that DuckDB binds
 
 _THREADS_MAX = 1024  # DuckDB would start as many as it is told to
+_SPILL = "lazydelta-spill-"
+_scratches: weakref.WeakKeyDictionary[Duck, weakref.finalize[Any, Any]] = weakref.WeakKeyDictionary()
 _SIZE = re.compile(r"\s*\d+(\.\d+)?\s*([KMGT]i?)?B?\s*\Z", re.IGNORECASE)
 
 
@@ -45,9 +49,6 @@ def open_session(options: SqlOptions) -> Duck:
         "memory_limit": _size(
             limits.SQL_MEMORY_BYTES if options.memory_limit is None else options.memory_limit
         ),
-        # A folder of its own, which DuckDB makes when it spills and removes at the end: sessions of several
-        # processes in one folder would take each other's files.
-        "temp_directory": str(_folder(options.temp_directory) / f"lazydelta-sql-{uuid.uuid4().hex}"),
     }
     if options.threads is not None:
         is_number = isinstance(options.threads, int) and not isinstance(options.threads, bool)
@@ -56,18 +57,33 @@ def open_session(options: SqlOptions) -> Duck:
                 f"threads is {options.threads!r}", "SQL", f"give a whole number from 1 to {_THREADS_MAX:,}"
             )
         config["threads"] = str(options.threads)
+    scratch = _scratch(_folder(options.temp_directory), config)
     try:
         session = duckdb.connect(":memory:", config=config)
     except (duckdb.ParserException, duckdb.InvalidInputException) as error:
+        if scratch is not None:
+            scratch.remove()
         raise InvalidRequestError(
             f"DuckDB takes no memory_limit of {config['memory_limit']}: {error}",
             "SQL",
             'give a number of bytes, or text such as "500MB" or "2GiB"',
         ) from error
+    if scratch is not None:
+        _scratches[session] = weakref.finalize(session, scratch.remove)
     # Otherwise a name that no table has would be looked up among the variables of the caller.
     session.execute("set python_enable_replacements = false")
     session.execute("set TimeZone = 'UTC'")
+    # A query of more than two seconds would draw one on stdout, where the caller's data goes.
+    session.execute("set enable_progress_bar = false")
     return session
+
+
+def close_session(session: Duck) -> None:
+    """Close what `open_session` gave, or a cursor of it; with the session its folder goes."""
+    session.close()
+    remove = _scratches.pop(session, None)
+    if remove is not None:
+        remove()
 
 
 def checked_parameters(given: Parameters) -> Parameters:
@@ -92,6 +108,17 @@ def spelled(name: str) -> str:
 def text_literal(value: str) -> str:
     """Text as SQL quotes it."""
     return "'" + value.replace("'", "''") + "'"
+
+
+def _scratch(parent: Path, config: dict[str, Any]) -> ScratchFolder | None:
+    """A folder to spill to: sessions of several processes in one would take each other's files."""
+    try:
+        scratch = ScratchFolder(parent, _SPILL)
+    except OSError:  # which DuckDB tells when it spills, if it does
+        config["temp_directory"] = str(parent / f"{_SPILL}none")
+        return None
+    config["temp_directory"] = str(scratch.path)
+    return scratch
 
 
 def _folder(given: object) -> Path:

@@ -11,7 +11,14 @@ from collections.abc import Iterable, Mapping
 import pyarrow as pa
 
 from lazydelta.engines.running_query import RunningQuery
-from lazydelta.engines.session import Duck, Parameters, SqlOptions, checked_parameters, open_session
+from lazydelta.engines.session import (
+    Duck,
+    Parameters,
+    SqlOptions,
+    checked_parameters,
+    close_session,
+    open_session,
+)
 from lazydelta.engines.sql_result import SqlResult
 from lazydelta.engines.watch import Watch
 from lazydelta.errors import InvalidRequestError
@@ -34,7 +41,7 @@ def run_sql(
         return answer(session, query, tables, watch, parameters=parameters)
     except BaseException:
         watch.stop()
-        session.close()
+        close_session(session)
         raise
 
 

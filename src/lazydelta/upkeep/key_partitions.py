@@ -3,22 +3,20 @@
 Why: to compare ten million rows with ten million others in any order, only rows of equal paths have to meet.
 Split by the same hash, partition n of one side meets partition n of the other, and each fits memory.
 Contract: rows of one `KeyPartitions` have one schema with a column `path` without nulls; memory is about
-`memory_bytes` while rows are added, and one partition when one is read. Closing deletes what is on disk.
+`memory_bytes` while rows are added, and one partition when one is read. What is on disk has no name, and is
+gone with `close`, or with the process.
 """
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from typing import IO
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lazydelta.errors import StorageError
 from lazydelta.protocol.paths import string_parts
+from lazydelta.storage.nameless_file import arrow_file, disk_trouble_named, nameless_file
 
 _ROWS_PER_PARTITION = 1 << 16
 _PARTITIONS_MAX = 4096
@@ -26,6 +24,8 @@ _MULTIPLIERS = np.random.default_rng(seed=7).integers(0, 1 << 63, 4096, np.uint6
     1
 )
 _HASH_SHIFT = np.uint64(32)  # the high bits of a product are the well mixed ones
+_WHAT = "rows"
+_WRITE_BUFFER_BYTES = 1 << 20
 _WRITE = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
@@ -39,8 +39,7 @@ class KeyPartitions:
         self._memory_bytes = memory_bytes
         self._held: list[list[pa.RecordBatch]] = [[] for _ in range(count)]
         self._held_bytes = 0
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self._runs: list[Path] = []  # each holds one batch per partition, in order
+        self._runs: list[IO[bytes]] = []  # each holds one batch per partition, in order
 
     @property
     def is_on_disk(self) -> bool:
@@ -70,27 +69,27 @@ class KeyPartitions:
         """The rows of one partition."""
         batches = list(self._held[number])
         for run in self._runs:
-            with _disk_trouble_named(), pa.OSFile(str(run)) as file:
+            with disk_trouble_named(_WHAT), arrow_file(run, "r") as file:
                 batches.append(pa.ipc.open_file(file).get_batch(number))
         return pa.Table.from_batches(batches, self._schema)
 
     def close(self) -> None:
         """Forget the rows and delete the files."""
         self._held = [[] for _ in range(self._count)]
-        self._runs = []
-        if self._folder is not None:
-            self._folder.cleanup()
-            self._folder = None
+        runs, self._runs = self._runs, []
+        for run in runs:
+            run.close()
 
     def _spill(self) -> None:
-        with _disk_trouble_named():
-            if self._folder is None:
-                self._folder = tempfile.TemporaryDirectory(prefix="lazydelta-")
-            path = Path(self._folder.name) / f"{len(self._runs)}.arrow"
-            with pa.ipc.new_file(str(path), self._schema, options=_WRITE) as writer:
+        with disk_trouble_named(_WHAT):
+            run = nameless_file("lazydelta-keys-")
+            self._runs.append(run)  # closed with the others, whatever happens
+            with (
+                pa.BufferedOutputStream(arrow_file(run, "w"), _WRITE_BUFFER_BYTES) as sink,
+                pa.ipc.new_file(sink, self._schema, options=_WRITE) as writer,
+            ):
                 for batches in self._held:
                     writer.write_batch(_one_batch(batches, self._schema))
-        self._runs.append(path)
         self._held = [[] for _ in range(self._count)]
         self._held_bytes = 0
 
@@ -116,15 +115,3 @@ def _one_batch(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBat
     table = pa.Table.from_batches(batches, schema).combine_chunks()
     merged = table.to_batches()
     return merged[0] if merged else pa.RecordBatch.from_pylist([], schema=schema)
-
-
-@contextmanager
-def _disk_trouble_named() -> Iterator[None]:
-    try:
-        yield
-    except OSError as trouble:
-        raise StorageError(
-            f"rows could not be moved to disk: {trouble}",
-            tempfile.gettempdir(),
-            "free some space there, or name another folder by TMPDIR",
-        ) from trouble

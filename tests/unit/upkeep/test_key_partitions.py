@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pyarrow as pa
 import pytest
 
@@ -68,13 +69,19 @@ def test_one_partition_is_enough_for_few_rows_and_many_are_small() -> None:
     assert partition_count(1 << 60) < 10_000
 
 
-def test_files_are_gone_after_closing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_on_disk_have_no_name_and_are_gone_after_closing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    process = psutil.Process()
+    handles = process.num_fds()
     with closing(KeyPartitions(SCHEMA, count=3, memory_bytes=1)) as rows:
         rows.add(batch(0, 10))
-        assert list(tmp_path.rglob("*.arrow"))
+        assert rows.is_on_disk
+        assert list(tmp_path.iterdir()) == []
+        assert process.num_fds() == handles + 1
     gc.collect()
-    assert list(tmp_path.iterdir()) == []
+    assert process.num_fds() == handles
 
 
 def test_a_disk_that_refuses_is_an_error_with_a_fix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
