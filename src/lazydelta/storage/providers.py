@@ -25,6 +25,8 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
+import msgspec
+
 from lazydelta import limits
 from lazydelta.errors import InvalidRequestError
 
@@ -43,6 +45,17 @@ class ProviderProblem(Exception):  # noqa: N818 - not raised to users: obstore c
     """Why a provider gave no credentials, in words that hold no secret."""
 
 
+class _Held(msgspec.Struct, frozen=True, kw_only=True):
+    """Credentials, their end, and when to ask for others. Holds secrets: never shown."""
+
+    credential: dict[str, Any]
+    expires_at: datetime
+    renew_at: datetime
+
+    def __repr__(self) -> str:
+        return f"_Held(until {self.expires_at})"
+
+
 class RenewingProvider:
     """A provider as obstore calls it."""
 
@@ -51,25 +64,25 @@ class RenewingProvider:
     def __init__(self, ask: Ask, *, kind: str) -> None:
         self._ask = ask
         self._kind = kind
-        self._lock = threading.Lock()
-        self._held: dict[str, Any] | None = None
-        self._renew_at = self._expires_at = datetime.max.replace(tzinfo=UTC)
+        self._asking = threading.Lock()  # held while the provider is asked, for as long as it takes
+        self._lock = threading.Lock()  # of what follows, never held for long
+        self._held: _Held | None = None
         self._renewed_at = -limits.CREDENTIAL_RENEWAL_SECONDS_MIN
         self._renewals = 0
-        self._asked = 0  # how often, so far
-        self._problem: ProviderProblem | None = None  # of the latest time
+        self._answered = 0  # how often, or failed
+        self._problem = ""  # of the latest time
 
     def __call__(self) -> dict[str, Any]:
         """What obstore signs with, until the lease ends."""
-        asked = self._asked
-        with self._lock:
-            if self._held is None and self._problem is not None and self._asked != asked:
-                raise self._problem  # of who was asked while this call waited
-            if self._held is None or datetime.now(UTC) >= self._renew_at:
-                self._fetch()
-            assert self._held is not None, "a fetch gives credentials or raises"
-            lease = datetime.now(UTC) + timedelta(seconds=limits.CREDENTIAL_LEASE_SECONDS)
-            return {**self._held, "expires_at": min(self._expires_at, lease)}
+        answered, held = self._answered, self._lasting()
+        if held is None:
+            with self._asking:
+                held = self._lasting()
+                if held is None and self._answered != answered and self._problem:
+                    raise ProviderProblem(self._problem)  # of who was asked while this call waited
+                held = held or self._fetched()
+        lease = datetime.now(UTC) + timedelta(seconds=limits.CREDENTIAL_LEASE_SECONDS)
+        return {**held.credential, "expires_at": min(held.expires_at, lease)}
 
     def prepare(self) -> None:
         """Ask for credentials where none are held that last: in this thread, which gets what is raised."""
@@ -106,27 +119,25 @@ class RenewingProvider:
         time.sleep(max(0.0, wait_seconds))
         return True
 
-    def _fetch(self) -> None:
-        self._asked += 1
+    def _lasting(self) -> _Held | None:
+        """What is held and need not be renewed yet."""
+        with self._lock:
+            return None if self._held is None or datetime.now(UTC) >= self._held.renew_at else self._held
+
+    def _fetched(self) -> _Held:
         try:
-            credential, expires_at = _read(_waited_for(self._ask()), self._kind)
+            answer = _held(*_read(_waited_for(self._ask()), self._kind))
+            self._problem = ""
         except Exception as problem:  # noqa: BLE001 - a library of the user's: anything
-            now = datetime.now(UTC)
-            if self._held is not None and now < self._expires_at:  # what is held serves until its end
-                later = now + timedelta(seconds=limits.CREDENTIAL_RENEWAL_SECONDS_MIN)
-                self._renew_at = min(self._expires_at, later)
-                return
-            self._held, self._problem = None, _told(problem)
-            raise self._problem from None
-        now = datetime.now(UTC)  # a provider may take its time
-        self._held, self._problem = credential, None
-        self._expires_at = self._renew_at = expires_at or datetime.max.replace(tzinfo=UTC)
-        if expires_at is not None:
-            lifetime = (expires_at - now).total_seconds()
-            margin = min(limits.CREDENTIAL_MARGIN_SECONDS_MAX, lifetime / 2)
-            if lifetime <= 0:  # whether the store takes it shows; it is not asked for twice by one request
-                margin = lifetime - limits.CREDENTIAL_LEASE_SECONDS
-            self._renew_at = expires_at - timedelta(seconds=margin)
+            answer = None
+            self._problem = _told(problem)
+        with self._lock:
+            self._answered += 1
+            self._held = answer or _to_its_end(self._held)
+            held = self._held
+        if held is None:
+            raise ProviderProblem(self._problem)
+        return held
 
 
 def provider_of(given: Any, *, kind: str) -> RenewingProvider:  # Any: an object of some other library
@@ -243,7 +254,30 @@ def _read(answer: Any, kind: str) -> tuple[dict[str, Any], datetime | None]:
     return {**{name: answer[name] for name in form}, **session}, expires_at
 
 
-def _told(problem: Exception) -> ProviderProblem:
+def _held(credential: dict[str, Any], expires_at: datetime | None) -> _Held:
+    """An answer, from now on: a provider may have taken its time."""
+    if expires_at is None:
+        never = datetime.max.replace(tzinfo=UTC)
+        return _Held(credential=credential, expires_at=never, renew_at=never)
+    lifetime = (expires_at - datetime.now(UTC)).total_seconds()
+    margin = min(limits.CREDENTIAL_MARGIN_SECONDS_MAX, lifetime / 2)
+    if lifetime <= 0:  # whether the store takes it shows; one request does not ask for it twice
+        margin = lifetime - limits.CREDENTIAL_LEASE_SECONDS
+    return _Held(
+        credential=credential, expires_at=expires_at, renew_at=expires_at - timedelta(seconds=margin)
+    )
+
+
+def _to_its_end(held: _Held | None) -> _Held | None:
+    """What serves until its end, where the provider fails meanwhile; it is asked again in a while."""
+    now = datetime.now(UTC)
+    if held is None or now >= held.expires_at:
+        return None
+    later = now + timedelta(seconds=limits.CREDENTIAL_RENEWAL_SECONDS_MIN)
+    return msgspec.structs.replace(held, renew_at=min(held.expires_at, later))
+
+
+def _told(problem: Exception) -> str:
     if isinstance(problem, ProviderProblem):
-        return problem
-    return ProviderProblem(f"the provider raised {type(problem).__name__}")
+        return str(problem)
+    return f"the provider raised {type(problem).__name__}"

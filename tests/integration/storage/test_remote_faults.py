@@ -127,7 +127,7 @@ def test_a_store_that_only_stalls_is_an_error_within_the_deadline(
         with pytest.raises(StorageError, match="timed out") as caught:
             call()
         assert time.monotonic() - began < STALL_SECONDS
-        assert "request_timeout_seconds" in caught.value.fix
+        assert "delta.request.timeout_seconds" in caught.value.fix
 
 
 def test_a_stream_resumes_where_it_was_cut(storage: Storage, remote_proxy: HttpProxy) -> None:

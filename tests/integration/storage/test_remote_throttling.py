@@ -78,7 +78,7 @@ def test_a_store_that_wants_more_time_than_there_is_ends_the_request_at_once(
     began = time.monotonic()
     with pytest.raises(StorageError, match=r"HTTP 503.*has to wait 1\d\d\.\d s") as caught:
         storage.get("x")
-    assert "request_timeout_seconds" in caught.value.fix
+    assert "delta.request.timeout_seconds" in caught.value.fix
     with pytest.raises(StorageError, match="the store asks to wait 1"):
         opened(remote_store, remote_proxy, url).get("x")
     assert time.monotonic() - began < 5

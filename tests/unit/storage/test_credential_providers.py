@@ -177,7 +177,7 @@ def test_what_a_provider_raises_is_told_by_its_type() -> None:
     with pytest.raises(ProviderProblem, match="the provider raised OSError") as told:
         provider_of(ask, kind="azure")()
     assert "HUSH" not in str(told.value)
-    assert told.value.__cause__ is None and told.value.__suppress_context__
+    assert told.value.__cause__ is told.value.__context__ is None
 
 
 def test_a_credential_of_azure_identity_is_taken() -> None:
@@ -232,3 +232,78 @@ def test_what_is_held_is_not_shown() -> None:
     provider = RenewingProvider(lambda: "HUSH", kind="azure")
     provider()
     assert "HUSH" not in repr(provider)
+
+
+def test_requests_that_wait_for_one_answer_ask_once_whether_it_comes_or_not() -> None:
+    calls: list[int] = []
+
+    def slow(is_good: bool) -> dict[str, str]:
+        calls.append(1)
+        time.sleep(0.2)
+        if not is_good:
+            raise ValueError("HUSHHUSH")
+        return {"token": "t"}
+
+    for is_good in (True, False):
+        calls.clear()
+        provider, outcomes = provider_of(lambda good=is_good: slow(good), kind="azure"), []
+
+        def ask(asked: RenewingProvider, told: list[str]) -> None:
+            try:
+                told.append(asked()["token"])
+            except ProviderProblem as problem:
+                told.append(str(problem))
+
+        threads = [threading.Thread(target=ask, args=(provider, outcomes)) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert outcomes == (["t"] if is_good else ["the provider raised ValueError"]) * 6
+        assert len(calls) == 1
+
+
+def test_while_a_provider_is_asked_nobody_else_waits_for_its_lock() -> None:
+    held = threading.Event()
+    provider = provider_of(lambda: held.wait(10) and {"token": "t"}, kind="azure")
+    asking = threading.Thread(target=provider.prepare)
+    asking.start()
+    begun = time.monotonic()
+    assert provider.renewals == 0
+    assert not provider.renew(0), "there is nothing to throw away"
+    assert time.monotonic() - begun < 5
+    held.set()
+    asking.join()
+    assert provider()["token"] == "t"
+
+
+def test_the_lifetime_of_credentials_begins_when_they_come() -> None:
+    calls: list[int] = []
+
+    def slow() -> dict[str, Any]:
+        calls.append(1)
+        time.sleep(0.3)
+        return {"token": "t", "expires_at": time.time() + 0.4}
+
+    provider = provider_of(slow, kind="azure")
+    for _ in range(3):
+        provider()
+    assert len(calls) == 1
+
+
+def test_credentials_that_have_ended_already_are_not_asked_for_twice_by_one_request() -> None:
+    counted = Counted(lifetime_seconds=-60)
+    provider = provider_of(counted, kind="azure")
+    provider.prepare()
+    assert provider()["token"] == "token 1"
+    time.sleep(limits.CREDENTIAL_LEASE_SECONDS + 0.05)
+    assert provider()["token"] == "token 2"
+
+
+@pytest.mark.parametrize("ending", [KeyboardInterrupt, SystemExit])
+def test_what_ends_the_program_passes_as_it_is(ending: type[BaseException]) -> None:
+    def ask() -> None:
+        raise ending
+
+    with pytest.raises(ending):
+        provider_of(ask, kind="azure").prepare()
