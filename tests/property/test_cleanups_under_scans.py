@@ -14,7 +14,8 @@ from lazydelta import limits
 from lazydelta.errors import LazyDeltaError
 from lazydelta.settings import Settings
 from lazydelta.table import Table, _opened
-from tests.support.cleaned_logs import CleanedStorage, Files, History
+from tests.support.cleaned_logs import Files, History
+from tests.support.cleaned_storage import CleanedStorage
 from tests.support.reading import keys
 
 CASES = 1000

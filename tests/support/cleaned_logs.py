@@ -1,15 +1,13 @@
-"""Tables in memory whose log is cleaned up in the middle of a scan, at any call to the store.
+"""Tables whose log is cleaned up in the middle of a scan, in memory.
 
 Why: what a cleanup does to a scan depends on the moment; in memory a thousand moments take seconds.
 Contract: `History` is one table with everything that its log ever had: commits, checksums and a checkpoint of
-each version. `CleanedStorage` is the store that a scan sees: it counts calls and cleans up before those that
-the plan names. `is_told` says, slowly, whether the log at hand still tells a version.
+each version. `is_told` says, slowly, whether the log at hand still tells a version.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -17,7 +15,6 @@ from random import Random
 from fuzz.memory_storage import MemoryStorage
 
 from lazydelta.sidecar.format.config import SidecarConfig
-from lazydelta.storage import Deadline, IoCounters, ObjectInfo
 from lazydelta.upkeep.build import build_sidecar
 from tests.support.actions import add, inline_dv, remove, stats
 from tests.support.checkpoint_writer import KINDS
@@ -101,38 +98,6 @@ class History:
 
     def _commits_in(self, files: Files) -> set[int]:
         return {version for version, name in self.commits.items() if name in files}
-
-
-class CleanedStorage(MemoryStorage):
-    """A store that cleans up before some of its calls."""
-
-    def __init__(
-        self,
-        files: Files,
-        on_call: Callable[[], None],
-        *,
-        is_local: bool,
-        counters: IoCounters | None = None,
-    ) -> None:
-        super().__init__(files, counters)
-        self._on_call, self._is_local = on_call, is_local
-
-    @property
-    def is_quick(self) -> bool:
-        return self._is_local
-
-    def scoped(self, deadline: Deadline | None = None) -> CleanedStorage:
-        del deadline
-        counters = IoCounters(self.counters)
-        return CleanedStorage(self.files, self._on_call, is_local=self._is_local, counters=counters)
-
-    def list_from(self, folder: str, after: str | None = None) -> Iterator[ObjectInfo]:
-        self._on_call()
-        return super().list_from(folder, after)
-
-    def get(self, name: str) -> bytes:  # ranges and streams ask it, too
-        self._on_call()
-        return super().get(name)
 
 
 def _random_commit(table: TableBuilder, dice: Random) -> None:

@@ -116,7 +116,9 @@ class Floor:
 def choose_floor(replay: Replay) -> FloorChoice:
     """The sidecar to read, if there is one that serves; asks the store where that is not known yet."""
     if replay.sidecar is None or not replay.sidecar.reading.is_enabled:
-        return FloorChoice(source=None, reason="the sidecar is switched off")
+        is_new = replay.listings > 1  # nobody has looked for a sidecar of that checkpoint
+        reason = "the log was cleaned up under the scan" if is_new else "the sidecar is switched off"
+        return FloorChoice(source=None, reason=reason)
     if replay.sidecar_rows is None:
         return FloorChoice(source=None, reason="a sidecar has no statistics as JSON")
     known = replay.sidecar.by_manifest(replay.deadline)
