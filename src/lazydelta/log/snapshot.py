@@ -21,9 +21,11 @@ from lazydelta.log.parquet_part import CheckpointVanishedError, DamagedCheckpoin
 from lazydelta.log.segment import LogSegment, find_segment
 from lazydelta.log.state import TableState, read_state
 from lazydelta.log.state_since import KnownState, reaches, read_state_since
-from lazydelta.protocol.schema import StructType, parse_schema
+from lazydelta.protocol.schema import StructType, table_schema
 from lazydelta.storage import IoCounters, ObjectReplacedError, Storage
 from lazydelta.telemetry import log_event
+
+_ADD = b'{"add"'
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +40,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     opening: IoCounters  # of the storage it was opened through; what is still under way is yet to count
     opening_round_trips: int  # of what opening waited for
     commits_kept: dict[str, bytes]  # by name, of those read on the way; see `hand_over`
+    tail_adds: int | None = None  # files that the tail adds, where it was counted and is not at hand any more
 
     @property
     def version(self) -> int:
@@ -49,6 +52,11 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
         kept = dict(self.commits_kept)
         self.commits_kept.clear()
         return kept
+
+
+def count_adds(commit: bytes) -> int:
+    """How many files a commit adds, by the beginnings of its lines."""
+    return sum(line.lstrip().startswith(_ADD) for line in commit.splitlines())
 
 
 def open_snapshot(
@@ -122,7 +130,7 @@ def pin_snapshot(
             storage=storage,
             segment=segment,
             state=state,
-            schema=parse_schema(state.metadata.schema_string, storage.root),
+            schema=table_schema(state.metadata, storage.root),
             fallbacks=tuple(fallbacks),
             damaged=damaged,
             opening=storage.counters,

@@ -10,10 +10,9 @@ from __future__ import annotations
 import msgspec
 
 from lazydelta import limits
-from lazydelta.log.snapshot import Snapshot
+from lazydelta.log.snapshot import Snapshot, count_adds
 from lazydelta.scan import ScanReport
 
-_ADD = b'{"add"'
 _NO_JUDGEMENT = "newer action"  # files that a newer commit replaced were never candidates
 
 
@@ -84,13 +83,11 @@ def _whole(snapshot: Snapshot) -> _Whole:
 
 def _tail_adds(snapshot: Snapshot) -> int:
     """Files that the tail adds: counted where opening has read a commit, which of a small table is all."""
+    if snapshot.tail_adds is not None:
+        return snapshot.tail_adds
     read = list(snapshot.commits_kept.values())
     unread_bytes = max(0, snapshot.segment.tail_bytes - sum(map(len, read)))
-    return unread_bytes // limits.COMMIT_BYTES_PER_ADD + sum(map(_adds, read))
-
-
-def _adds(commit: bytes) -> int:
-    return sum(line.lstrip().startswith(_ADD) for line in commit.splitlines())
+    return unread_bytes // limits.COMMIT_BYTES_PER_ADD + sum(map(count_adds, read))
 
 
 def _share(latest: ScanReport) -> float:

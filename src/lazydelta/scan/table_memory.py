@@ -17,9 +17,10 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lazydelta import limits
 from lazydelta.log.relisting import contradicts
 from lazydelta.log.segment import LogFile, LogSegment
-from lazydelta.log.snapshot import Snapshot
+from lazydelta.log.snapshot import Snapshot, count_adds
 from lazydelta.scan.cache import ByteCache, CacheKind, CacheUse, Entry, Owner
 from lazydelta.scan.tail_state import TailState
 from lazydelta.sidecar.format.memory import RowGroupKey, TakenOnce
@@ -30,6 +31,7 @@ _FILE_BYTES = 700  # of one listed file, about
 _FOOTER_GROWTH = 10  # a decoded footer takes that many times the memory of its bytes (measured)
 _ROW_GROUP_BYTES = 600  # of one entry of a manifest, about
 _PART_BYTES = 4000
+_COUNTED_TAIL_BYTES = 64 * limits.KIB
 
 
 class Listed(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,7 +145,7 @@ class TableMemory:
         size = 8 * len(snapshot.state.metadata.schema_string or "") + _FILE_BYTES * len(
             snapshot.segment.commits
         )
-        kept = msgspec.structs.replace(snapshot, commits_kept={})
+        kept = msgspec.structs.replace(snapshot, commits_kept={}, tail_adds=_few_adds(snapshot))
         self._put(CacheKind.STATE, snapshot.version, kept, size)
 
     # --- tails ---
@@ -315,6 +317,14 @@ def _side_by_side(rows: pa.RecordBatch, known: pa.RecordBatch | None) -> pa.Reco
 def _is_lasting(discovery: Discovery) -> bool:
     """Whether what was found stays as it is: parts are never written twice, a plain file may be."""
     return discovery.source is not None and discovery.source.tier is not MetadataTier.PLAIN
+
+
+def _few_adds(snapshot: Snapshot) -> int | None:
+    """How many files a small tail adds, if all of it was read: its size tells too little of few files."""
+    read = snapshot.commits_kept.values()
+    size = snapshot.segment.tail_bytes
+    is_known = size <= _COUNTED_TAIL_BYTES and size == sum(map(len, read))
+    return sum(map(count_adds, read)) if is_known else None
 
 
 def _tail_basis(segment: LogSegment, *, use_compacted: bool) -> Hashable:
