@@ -27,6 +27,10 @@ LOG_FILES = [
 ]
 
 
+DATA_FILES = "_event_hour=*/*.parquet"
+NEEDED = {HINT, "_delta_log/00000000000000000007.json", DATA_FILES}  # the others say what others say, too
+
+
 @pytest.fixture(scope="module")
 def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return Path(readings_table(tmp_path_factory.mktemp("good"), checkpoint_at=4, sidecar=True))
@@ -42,14 +46,14 @@ def test_a_pipe_in_the_log_is_an_error_or_does_not_matter(table: Path, pattern: 
     for path in table.glob(pattern):
         path.unlink()
         os.mkfifo(path)
-    try:
+    if pattern in NEEDED:
+        with pytest.raises(LazyDeltaError, match="pipe"):
+            rows_of(ld.open(str(table)).scan())
+    else:
         assert by_id(rows_of(ld.open(str(table)).scan())) == all_readings()
-    except LazyDeltaError as error:
-        assert "pipe" in str(error)
-        assert pattern == HINT or pattern.endswith("0007.json")
 
 
-@pytest.mark.parametrize("pattern", [*LOG_FILES, "_event_hour=*/*.parquet"])
+@pytest.mark.parametrize("pattern", [*LOG_FILES, DATA_FILES])
 @pytest.mark.parametrize("is_allowed", [False, True])
 def test_a_link_that_leads_out_is_an_error_or_does_not_matter_unless_it_is_allowed(
     table: Path, tmp_path: Path, pattern: str, is_allowed: bool
@@ -61,11 +65,12 @@ def test_a_link_that_leads_out_is_an_error_or_does_not_matter_unless_it_is_allow
         shutil.move(path, target)
         path.symlink_to(target)
     options = {"delta.allowed_roots": str(elsewhere)} if is_allowed else {}
-    try:
+    # A pipe has no bytes, so that a checkpoint that is one is passed over; one that leads out is asked for.
+    if not is_allowed and (pattern in NEEDED or pattern.endswith(".checkpoint.parquet")):
+        with pytest.raises(LazyDeltaError, match=f'delta.allowed_roots="{elsewhere}'):
+            rows_of(ld.open(str(table), storage_options=options).scan())
+    else:
         assert by_id(rows_of(ld.open(str(table), storage_options=options).scan())) == all_readings()
-    except LazyDeltaError as error:
-        assert not is_allowed
-        assert f'delta.allowed_roots="{elsewhere}' in str(error)
 
 
 @pytest.fixture(params=["lazydelta", "duckdb"])
@@ -91,7 +96,7 @@ def reader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_data_file_that_is_a_pipe_or_leads_out_ends_every_way_of_reading(
     table: Path, tmp_path: Path, kind: str, read: Callable[[ld.Table], object]
 ) -> None:
-    path = next(iter(sorted(table.glob("_event_hour=*/*.parquet"))))
+    path = next(iter(sorted(table.glob(DATA_FILES))))
     if kind == "pipe":
         path.unlink()
         os.mkfifo(path)

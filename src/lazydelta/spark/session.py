@@ -26,6 +26,7 @@ from lazydelta.errors import LazyDeltaError, StorageError
 from lazydelta.settings import process_environment
 from lazydelta.spark.config import SessionConfig
 from lazydelta.spark.settings_text import is_secret
+from lazydelta.storage.scratch_folder import ScratchFolder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -107,8 +108,9 @@ def get_session(config: SessionConfig, *, environment: Mapping[str, str] | None 
 
 def plan_launch(given: Mapping[str, str], environment: Mapping[str, str]) -> Launch:
     """The settings of a new session: the defaults, then the jars, then what was given."""
-    scratch = Path(tempfile.mkdtemp(prefix="lazydelta-spark-"))
-    atexit.register(shutil.rmtree, scratch, ignore_errors=True)
+    folder = ScratchFolder(Path(tempfile.gettempdir()), "lazydelta-spark-scratch-")
+    atexit.register(folder.remove)
+    scratch = folder.path
     jars, marker = _jar_settings(given, environment)
     is_submitted = "PYSPARK_GATEWAY_PORT" in environment  # spark-submit has decided where it runs
     master = given.get("spark.master", "local[*]")
