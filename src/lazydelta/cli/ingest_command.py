@@ -20,6 +20,7 @@ from lazydelta.cli.progress_lines import ProgressLines
 from lazydelta.cli.prompt_exit import raise_on_interrupt
 from lazydelta.cli.streams import write_json_lines, write_lines
 from lazydelta.cli.text import human_bytes, one_line
+from lazydelta.redaction import redacted
 
 if TYPE_CHECKING:
     from lazydelta.spark import IngestConfig, IngestSummary
@@ -212,7 +213,8 @@ def _shown(value: object) -> str:
 def _listener(*, as_json: bool) -> Progress:
     lines = ProgressLines(is_shown=not as_json)
 
-    def hear(event: str, /, **fields: object) -> None:
+    def hear(event: str, /, **given: object) -> None:
+        fields = {name: redacted(value) if isinstance(value, str) else value for name, value in given.items()}
         if event == "sidecar_failed":
             print(one_line(f"warning: no sidecar was written: {fields['error']}"), file=sys.stderr)
         if as_json:

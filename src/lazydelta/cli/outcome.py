@@ -66,15 +66,15 @@ def error_text(error: LazyDeltaError) -> str:
     return "\n".join(
         (
             f"error: {one_line(error.what)}",
-            f"  where: {one_line(error.where)}",
-            f"  fix:   {one_line(_fix(error.fix))}",
+            f"  where: {one_line(_in_its_words(error.where))}",
+            f"  fix:   {one_line(_in_its_words(error.fix))}",
         )
     )
 
 
-def _fix(fix: str) -> str:
-    """What to do next, in the words of the command line where the library's speak of Python's arguments."""
-    flat = _LOCATION.sub(r"--storage-option '\1#NAME=VALUE'", fix)
+def _in_its_words(text: str) -> str:
+    """The text in the words of the command line, where the library's speak of Python's arguments."""
+    flat = _LOCATION.sub(r"--storage-option '\1#NAME=VALUE'", text)
     return _OPTIONS.sub("--storage-option", flat)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
+import pytest
+
 from tests.unit.cli.conftest import Run
 
 
@@ -75,3 +77,15 @@ def test_no_java_is_told_before_spark_is_tried(run: Run, tmp_path: Path) -> None
     assert ended.exit_code == 1
     assert "error: Spark needs Java, and there is none" in ended.err
     assert "install Java 17" in ended.err
+
+
+@pytest.mark.parametrize("more", [["--print-config"], ["--json"], []])
+def test_a_signature_in_an_address_is_not_shown(run: Run, tmp_path: Path, more: list[str]) -> None:
+    source, target = (
+        "wasbs://c@a.blob.core.windows.net/in?sv=1&sig=HUSH",
+        "https://a.blob.core.windows.net/c/t&sig=HUSH",
+    )
+    words = ["ingest", source, target, "--event-time", "ts", "--rejects", "s3://k:HUSH/x@b/r", *more]
+    ended = run(*words, JAVA_HOME=str(tmp_path))
+    assert ended.out or ended.err
+    assert "HUSH" not in ended.out + ended.err
