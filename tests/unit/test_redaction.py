@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import pickle
 import time
 
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 
 from lazydelta.errors import StorageError
 from lazydelta.redaction import holds_parameters, redacted, shown_name
+from lazydelta.rows.page_series import PageSettings
+from lazydelta.telemetry import log_event
 
 SECRET = "zzHUSH"
 
@@ -98,6 +101,18 @@ def test_an_error_holds_no_secret_wherever_it_was_put() -> None:
     for text in (str(error), repr(error), error.what, error.where, error.fix, repr(error.args)):
         assert SECRET not in text
     assert pickle.loads(pickle.dumps(error)).args == error.args
+
+
+def test_a_log_record_holds_no_secret(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG, "lazydelta"):
+        log_event("x", table="s3://k:zzHUSH@b", reason=ValueError("t?sig=zzHUSH"), count=3)
+    (record,) = caplog.records
+    assert SECRET not in f"{record.getMessage()} {record.__dict__!r}"
+    assert record.__dict__["fields"]["count"] == 3
+
+
+def test_the_key_of_page_tokens_is_not_shown() -> None:
+    assert SECRET not in repr(PageSettings(signing_key=SECRET))
 
 
 @pytest.mark.parametrize("name", ["account_key", "AZURE_STORAGE_KEY", "http1_only", "delta.batch_sise"])

@@ -265,13 +265,8 @@ def test_what_to_do_next_is_told_in_the_words_of_the_command_line(run: Run) -> N
     "words",
     [
         ["files", "t", SECRET],
-        ["files", "t", f"account_key={SECRET}"],
         ["files", "t", "--storage-option", f"account_key {SECRET}"],
-        ["files", "t", "--storage-option", SECRET],
-        ["files", f"https://a.blob.core.windows.net/c/t&sig={SECRET}"],
-        ["files", f" https://a.blob.core.windows.net/c/t?sv=1&sig={SECRET}"],
         [f"https://a.blob.core.windows.net/c/t?sv=1&sig={SECRET}"],
-        ["sql", "t", "select 1", f"--table=https://a.blob.core.windows.net/c/t?sig={SECRET}"],
     ],
 )
 def test_arguments_that_are_not_understood_are_not_repeated(run: Run, words: list[str]) -> None:
