@@ -13,10 +13,12 @@ from fuzz import seeds as good
 from fuzz.memory_storage import MemoryStorage
 from fuzz.mutate import bytes_changed, json_changed, parquet_changed
 from fuzz.reading import ALL, WrongAnswerError, expect_equal, live, names_like, opened
+from fuzz.retype import retyped
 from fuzz.target import Target
 from lazydelta.log.segment import find_segment
 from lazydelta.protocol.schema import arrow_schema, parse_schema
 
+Change = Callable[[bytes, Random], bytes]
 _FILTERS = ("value > 3", "date = '2026-02-05'", "device_id like 'd00%' and count < 8", "ts is null")
 _KEYS = ("add", "remove", "metaData", "protocol", "commitInfo", "sidecar", "path", "size", "stats", "version")
 
@@ -152,9 +154,11 @@ class _Schemas:
 class _Checkpoints:
     """The Parquet files of a checkpoint, and JSON where its top level is."""
 
-    def __init__(self, name: str, kinds: tuple[str, ...], share: int) -> None:
+    def __init__(
+        self, name: str, kinds: tuple[str, ...], share: int, change: Change = parquet_changed
+    ) -> None:
         """`kinds`: of the checkpoint writer's."""
-        self.name, self.share, self.kinds = name, share, kinds
+        self.name, self.share, self.kinds, self.change = name, share, kinds, change
         self.modules = (
             "log/checkpoint.py",
             "log/parquet_part.py",
@@ -177,7 +181,7 @@ class _Checkpoints:
         number, name = self.places[at]
         body = self.tables[number][name]
         if name.endswith(".parquet"):
-            return bytes([at]) + parquet_changed(body, dice)
+            return bytes([at]) + self.change(body, dice)
         lines = body.decode().splitlines()
         line = dice.randrange(len(lines))
         lines[line] = json_changed(json.loads(lines[line]), dice, _KEYS)
@@ -212,4 +216,5 @@ TARGETS: tuple[Callable[[], Target], ...] = (
     _Schemas,
     lambda: _Checkpoints("checkpoint-v1", ("v1", "v1-multipart"), 1),
     lambda: _Checkpoints("checkpoint-v2", ("v2-parquet", "v2-json", "classic-named-v2"), 1),
+    lambda: _Checkpoints("checkpoint-types", ("v1", "v1-multipart", "v2-parquet"), 1, retyped),
 )

@@ -16,6 +16,7 @@ from fuzz import seeds as good
 from fuzz.memory_storage import MemoryStorage
 from fuzz.mutate import NUMBERS, TEXTS, bytes_changed, parquet_changed
 from fuzz.reading import WrongAnswerError, expect_equal, names_like, opened
+from fuzz.retype import retyped
 from fuzz.target import Target
 from lazydelta.protocol.actions import DeletionVector
 from lazydelta.rows.data_file import DataFile
@@ -33,6 +34,7 @@ class _DataFiles:
 
     name, share = "data-file", 2
     modules = ("rows/parquet_file.py", "rows/loader.py", "rows/row_group_pruning.py", "rows/file_shape.py")
+    change = staticmethod(parquet_changed)
 
     def prepare(self, seeds: Path) -> None:
         """A table of four files, each in another form."""
@@ -42,7 +44,7 @@ class _DataFiles:
     def make(self, dice: Random) -> bytes:
         """The number of the file, then its bytes; its size in the log is put right."""
         at = dice.randrange(len(self.names))
-        return bytes([at]) + parquet_changed(self.files[self.names[at]], dice)
+        return bytes([at]) + self.change(self.files[self.names[at]], dice)
 
     def run(self, body: bytes) -> None:
         """Some columns, perhaps filtered, or nothing but how many rows."""
@@ -59,6 +61,12 @@ class _DataFiles:
         columns = _COLUMNS[number // 8 % len(_COLUMNS)]
         for batch in scan.batches(columns, prefetch_size=1):
             batch.validate(full=True)
+
+
+class _DataTypes(_DataFiles):
+    """The same with columns that are something else."""
+
+    name, share, change = "data-types", 1, staticmethod(retyped)
 
 
 class _Vectors:
@@ -172,6 +180,7 @@ def _unsealed(token: str) -> bytes:
 
 TARGETS: tuple[Callable[[], Target], ...] = (
     _DataFiles,
+    _DataTypes,
     _Vectors,
     _PageTokens,
 )

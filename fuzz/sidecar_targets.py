@@ -15,6 +15,7 @@ from random import Random
 from fuzz import seeds as good
 from fuzz.mutate import bytes_changed, footer_of, json_changed, parquet_changed
 from fuzz.reading import ALL, WrongAnswerError, expect_equal, live, names_like, opened
+from fuzz.retype import retyped
 from fuzz.target import Target
 from lazydelta.sidecar.format.footer_seal import sealed
 
@@ -29,6 +30,9 @@ class _SidecarTarget:
     name: str
     table = "sidecar"
     words: tuple[str, ...]
+    damage_share = 0.3
+    may_repeat = False  # a path that became another one names that file twice
+    change = staticmethod(parquet_changed)
 
     def prepare(self, seeds: Path) -> None:
         """A table, its sidecar, and what it holds by the log alone."""
@@ -44,7 +48,7 @@ class _SidecarTarget:
         """Damage changes no answer; of a forgery any answer will do."""
         table = opened(files, has_sidecar=True)
         where, how = _FILTERS[number % len(_FILTERS)], _ORDERS[number // 4 % len(_ORDERS)]
-        found = live(table, where, **how)
+        found = live(table, where, may_repeat=self.may_repeat and not is_damage, **how)
         if is_damage and how.get("limit") in (None, ALL):
             expect_equal(found, self.truth[where])
         elif is_damage and not set(found) <= set(self.truth[where]):
@@ -93,8 +97,8 @@ class _Parts(_SidecarTarget):
     def make(self, dice: Random) -> bytes:
         """The number of the part, then its bytes; those of a forgery are told in the manifest as they are."""
         at = dice.randrange(len(self.names))
-        kind = DAMAGE if dice.random() < 0.3 else FORGERY
-        return kind + bytes([at]) + parquet_changed(self.files[self.names[at]], dice)
+        kind = DAMAGE if dice.random() < self.damage_share else FORGERY
+        return kind + bytes([at]) + self.change(self.files[self.names[at]], dice)
 
     def run(self, body: bytes) -> None:
         """With its manifest, or found without one."""
@@ -136,8 +140,8 @@ class _DeltaFiles(_SidecarTarget):
 
     def make(self, dice: Random) -> bytes:
         """Bytes as they come, or under a seal of their own."""
-        changed = parquet_changed(self.files[self.names[0]], dice)
-        return DAMAGE + changed if dice.random() < 0.3 else FORGERY + _resealed(changed)
+        changed = self.change(self.files[self.names[0]], dice)
+        return DAMAGE + changed if dice.random() < self.damage_share else FORGERY + _resealed(changed)
 
     def run(self, body: bytes) -> None:
         """In the place of the commits that it stands for."""
@@ -153,11 +157,29 @@ class _PlainSidecars(_SidecarTarget):
 
     def make(self, dice: Random) -> bytes:
         """Its bytes."""
-        return parquet_changed(self.files[self.names[0]], dice)
+        return self.change(self.files[self.names[0]], dice)
 
     def run(self, body: bytes) -> None:
         """Nobody can tell a lie in it from the truth."""
         self.judge(self.files | {self.names[0]: body}, is_damage=False, number=len(body))
+
+
+class _PartTypes(_Parts):
+    """The same with columns that are something else."""
+
+    name, damage_share, change, may_repeat = "part-types", 0.05, staticmethod(retyped), True
+
+
+class _DeltaTypes(_DeltaFiles):
+    """Likewise."""
+
+    name, damage_share, change, may_repeat = "delta-types", 0.05, staticmethod(retyped), True
+
+
+class _PlainTypes(_PlainSidecars):
+    """Likewise."""
+
+    name, change, may_repeat = "plain-types", staticmethod(retyped), True
 
 
 def _resealed(body: bytes) -> bytes:
@@ -173,4 +195,7 @@ TARGETS: tuple[Callable[[], Target], ...] = (
     _Parts,
     _DeltaFiles,
     _PlainSidecars,
+    _PartTypes,
+    _DeltaTypes,
+    _PlainTypes,
 )

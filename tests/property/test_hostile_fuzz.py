@@ -41,6 +41,15 @@ def test_no_parser_lets_anything_but_a_refusal_or_an_answer_out(tmp_path: Path) 
         ("part", 20_261_116, 785),
         ("plain-sidecar", 20_261_116, 913),
         ("part", 20_261_116, 920),  # a column of deletion vectors that is not there
+        ("checkpoint-types", 11, 41),  # a protocol in the year 140,000
+        ("checkpoint-types", 11, 103),  # a field twice
+        ("checkpoint-types", 11, 119),  # a column of adds twice
+        ("plain-types", 11, 162),  # a column twice
+        ("part-types", 11, 44),  # a path that is no text
+        ("part-types", 11, 135),  # a column that one part lacks
+        ("part-types", 11, 216),  # a deletion vector that is a number
+        ("delta-types", 11, 10),  # no column of actions
+        ("delta-types", 11, 97),  # actions that are no texts
         ("predicate-sql", 8, 5956),  # a number with an exponent beyond Python's
         ("predicate-forms", 20_261_116, 128),  # a text of which all beginnings were made
     ],

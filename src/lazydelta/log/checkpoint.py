@@ -9,7 +9,6 @@ Spec: PROTOCOL.md, "Checkpoints", "V2 Spec", "Sidecar Files".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import TypeVar
 from urllib.parse import unquote
@@ -36,6 +35,7 @@ from lazydelta.memory_share import MemoryShare
 from lazydelta.protocol.actions import ActionLine, CheckpointMetadata, Metadata, Protocol, SidecarFile
 from lazydelta.protocol.names import SIDECAR_FOLDER
 from lazydelta.storage import ObjectNotFoundError, Storage
+from lazydelta.storage.worker_threads import WorkerThreads
 
 # Row groups of a part that may hold a match, given the part; the rest are skipped unread.
 RowGroupFilter = Callable[[ParquetPart], Sequence[int]]
@@ -145,7 +145,7 @@ class CheckpointReader:
     def _open_footers(self) -> None:
         """Read the footers of all parts side by side: any of them may hold what is looked for."""
         if len(self._top) > 1:
-            with ThreadPoolExecutor(limits.COMMIT_PARALLELISM, "lazydelta-footer") as pool:
+            with WorkerThreads(limits.COMMIT_PARALLELISM, "lazydelta-footer") as pool:
                 list(pool.map(lambda part: part.metadata, self._top))
 
     def _part_rows(self, part: ParquetPart, request: RowRequest) -> Batches:
@@ -164,7 +164,7 @@ class CheckpointReader:
             stream = part.batches(bunch, leaves, request.batch_rows, read_ahead=request.read_ahead)
             with closing(prefetch(stream) if request.read_ahead else stream) as batches:
                 for batch in batches:
-                    adds = batch.column("add")
+                    adds = part.column(batch, "add")
                     with part.damage_named():
                         rows = rows_from_struct(adds, columns, self._storage.root, request.keep_rows)
                     if rows.num_rows:
@@ -321,7 +321,7 @@ def _single(part: ParquetPart, group: str, marker: str, wanted: type[Action]) ->
         if not part.may_have(row_group, marker):
             continue
         for batch in part.batches([row_group], [group], limits.BATCH_ROWS):
-            for value in _valid_values(part, batch.column(group)):
+            for value in _valid_values(part, part.column(batch, group)):
                 return _converted(part, value, wanted)
     return None
 
@@ -332,6 +332,8 @@ def _valid_values(part: ParquetPart, column: pa.Array) -> list[dict[str, object]
             return list(column.filter(column.is_valid()).to_pylist(maps_as_pydicts="strict"))
         except KeyError as twice:
             raise part.damaged(f"a map has the key {twice} twice") from twice
+        except (OverflowError, ValueError) as odd:  # a time that Python cannot hold, a field twice
+            raise part.damaged(odd) from odd
 
 
 def _converted(part: ParquetPart, value: dict[str, object], wanted: type[Action]) -> Action:
@@ -359,16 +361,20 @@ def _versions_in_part(part: ParquetPart) -> Iterator[int]:
     if leaf is None:
         return
     with part.damage_named():
-        bounds = [chunk_bounds(part.metadata, leaf, side).to_pylist() for side in ("min", "max")]
+        bounds = [_integers(chunk_bounds(part.metadata, leaf, side)) for side in ("min", "max")]
     for row_group, told in enumerate(zip(*bounds, strict=True)):
         if not part.may_have(row_group, _VERSION_LEAF):
             continue
-        if all(isinstance(bound, int) for bound in told):
-            yield from told
+        if None not in told:
+            yield from (bound for bound in told if bound is not None)
             continue
         for batch in part.batches([row_group], [_VERSION_LEAF], limits.BATCH_ROWS):
-            for value in _valid_values(part, batch.column("checkpointMetadata")):
+            for value in _valid_values(part, part.column(batch, "checkpointMetadata")):
                 yield _converted(part, value, CheckpointMetadata).version
+
+
+def _integers(bounds: pa.Array) -> list[int | None]:
+    return list(bounds.to_pylist()) if pa.types.is_integer(bounds.type) else [None] * len(bounds)
 
 
 def _check_sidecars(parts: Sequence[ParquetPart]) -> None:
@@ -390,5 +396,5 @@ def _sidecar_actions(part: ParquetPart) -> Iterator[SidecarFile]:
             for batch in part.batches(
                 [row_group], ["sidecar.path", "sidecar.sizeInBytes"], limits.BATCH_ROWS
             ):
-                for value in _valid_values(part, batch.column("sidecar")):
+                for value in _valid_values(part, part.column(batch, "sidecar")):
                     yield _converted(part, value, SidecarFile)

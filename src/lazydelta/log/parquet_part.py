@@ -111,6 +111,12 @@ class ParquetPart:
         with self._share.held(_memory_of(flat, columns=len(chunks)), MemoryKind.LOG):
             yield from self._decoded(row_groups, columns, batch_rows, chunks, read_ahead=read_ahead)
 
+    def column(self, batch: pa.RecordBatch, name: str) -> pa.Array:
+        """A top-level column of a batch that this file gave, of which there must be one."""
+        if batch.schema.names.count(name) != 1:
+            raise self.damaged(f"it has the column {name!r} more than once, or not at all")
+        return batch.column(name)
+
     def damaged(self, damage: object) -> DamagedCheckpointError:
         """The error that names this file and what is wrong with it."""
         return DamagedCheckpointError(

@@ -29,7 +29,7 @@ from lazydelta.protocol.names import LogFileKind
 from lazydelta.scan.run import Replay
 from lazydelta.scan.tail_slices import TailSlice, commit_slices
 from lazydelta.sidecar.find.delta_chain import DeltaChain
-from lazydelta.sidecar.format.damage import DamagedSidecarError
+from lazydelta.sidecar.format.damage import DamagedSidecarError, odd_rows_named
 from lazydelta.sidecar.read.delta_rows import ACTION, VERSION, DeltaPiece, DeltaRows, DeltaSpan
 from lazydelta.sidecar.read.public_rows import PartColumns, RowShape
 
@@ -136,7 +136,9 @@ def _span_slices(
         with closing(rows.pieces()) as pieces:
             for piece in pieces:
                 replay.tally.commits_by_delta.update(range(piece.step.low, piece.step.high + 1))
-                yield columns.slice_of(piece, others)
+                with odd_rows_named(f"{replay.storage.root}/{span.name}"):
+                    part = columns.slice_of(piece, others)
+                yield part
                 others = Counter()
                 is_begun = not piece.step.is_last
                 pending = piece.step.low - (0 if is_begun else 1)

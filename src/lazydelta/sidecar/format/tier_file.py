@@ -20,6 +20,7 @@ from lazydelta.log.parquet_guard import GuardedFile, chunk_span, read_footer
 from lazydelta.sidecar.format.damage import damaged
 from lazydelta.sidecar.format.foreign_part import foreign_schema, lacking_column
 from lazydelta.sidecar.format.memory import SidecarMemory
+from lazydelta.sidecar.format.odd_columns import column_twice, odd_column
 from lazydelta.sidecar.format.part_encoding import described_schema
 from lazydelta.storage import ObjectNotFoundError, ObjectTooShortError, RangedFile, Storage
 
@@ -76,14 +77,20 @@ class TierFile:
         if self._schema is None:
             with self.damage_named():
                 found = self.metadata.schema.to_arrow_schema()
+                self._refuse(column_twice(found))
                 if self._roles is None:
-                    self._schema = described_schema(found, self.keys)
+                    schema = described_schema(found, self.keys)
                 else:
-                    self._schema = foreign_schema(found, self._roles)
+                    schema = foreign_schema(found, self._roles)
+            self._refuse(odd_column(schema))
+            self._schema = schema
         return self._schema
 
     def batches(self, columns: Sequence[str], row_groups: Sequence[int], batch_rows: int) -> Batches:
         """These columns of these row groups, in this order, in slices; no slice spans two row groups."""
+        for name in columns:
+            if name not in self.schema.names:
+                raise damaged(f"a file of the sidecar has no column {name!r}", self.where)
         schema = pa.schema([self.schema.field(name) for name in columns])
         _ = self.metadata
         assert self._file is not None
@@ -124,6 +131,10 @@ class TierFile:
             raise damaged(f"a file of the sidecar is torn: {cut.what}", self.where) from cut
         except (pa.ArrowException, OSError, UnicodeDecodeError, msgspec.DecodeError) as damage:
             raise damaged(f"a file of the sidecar cannot be read: {damage}", self.where) from damage
+
+    def _refuse(self, problem: str | None) -> None:
+        if problem is not None:
+            raise damaged(f"a file of the sidecar cannot be read: {problem}", self.where)
 
     def _known_footer(self) -> pq.FileMetaData | None:
         return None if self._memory is None else self._memory.footer(self.name)

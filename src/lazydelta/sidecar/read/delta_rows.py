@@ -26,6 +26,7 @@ from lazydelta.storage import Storage
 
 VERSION, ACTION = "version", "action"
 _BUNCHES_AHEAD = 1
+_WHOLE_NUMBERS = ("NONE", "INT")  # logical types of Parquet
 _Groups = list[tuple[int, pa.RecordBatch]]  # row groups by their numbers
 
 
@@ -153,7 +154,7 @@ class DeltaRows:
 def version_ranges(footer: pq.FileMetaData) -> list[VersionRange] | None:
     """The versions of each row group; None where the footer does not tell, or they are not ascending."""
     at = next((n for n in range(footer.num_columns) if footer.schema.column(n).path == VERSION), None)
-    if at is None:
+    if at is None or footer.schema.column(at).logical_type.type not in _WHOLE_NUMBERS:
         return None
     found: list[VersionRange] = []
     for group in range(footer.num_row_groups):

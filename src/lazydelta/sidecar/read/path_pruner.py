@@ -70,7 +70,10 @@ def path_ranges(footer: pq.FileMetaData, leaf: str) -> list[PathRange]:
     at = leaf_positions(footer).get(leaf)
     if at is None:
         return [PathRange(None, None)] * footer.num_row_groups
-    lows, highs = (chunk_bounds(footer, at, side).to_pylist() for side in ("min", "max"))
+    bounds = [chunk_bounds(footer, at, side) for side in ("min", "max")]
+    if not all(pa.types.is_string(bound.type) for bound in bounds):
+        return [PathRange(None, None)] * footer.num_row_groups
+    lows, highs = (bound.to_pylist() for bound in bounds)
     return [PathRange(low, high) for low, high in zip(lows, highs, strict=True)]
 
 

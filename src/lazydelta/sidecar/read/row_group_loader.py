@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from lazydelta import limits
 from lazydelta.log.file_rows import Batches
+from lazydelta.sidecar.format.damage import odd_rows_named
 from lazydelta.sidecar.format.manifest import Part
 from lazydelta.sidecar.format.memory import RowGroupKey, SidecarMemory
 from lazydelta.sidecar.format.memory_in_use import WhileInUse
@@ -117,7 +118,8 @@ class RowGroupLoader:
     def live_rows(self, piece: Piece) -> pa.RecordBatch:
         """The live rows of a piece as the scan knows them."""
         live = _live_rows(piece, self.source.manifest.parts[piece.unit.part])
-        return piece.columns.public(live, self.root)
+        with odd_rows_named(f"{self.root}/{self._file(piece.unit.part)}"):
+            return piece.columns.public(live, self.root)
 
     def _next_group(self, stream: Batches, key: RowGroupKey, row_count: int) -> Iterator[pa.RecordBatch]:
         done = 0
