@@ -33,7 +33,7 @@ _STATUS = re.compile(r"non-2xx status code: (\d{3})")
 _CODE = re.compile(r"<Code>([A-Za-z0-9.]{1,64})</Code>")
 _HTML = re.compile(r"<!doctype html|<html[\s>]|`html`", re.IGNORECASE)
 _ODD_MARKS = {
-    "NotPartial": "it sends more than the part of an object that was asked for",
+    "NotPartial": "it does not send parts of objects",
     "Header missing from response": "a header is missing",
 }
 _KIND = re.compile(r"\bkind: ([A-Z][A-Za-z]+)")
