@@ -132,7 +132,24 @@ def test_a_file_that_changes_while_the_disk_is_read_is_noticed(tmp_path: Path, w
         next(slices(opened, 0, [0, 1, 2], 1_000))
 
 
-def test_a_file_that_is_replaced_between_two_openings_is_noticed(tmp_path: Path) -> None:
+def test_a_file_that_is_replaced_while_it_is_open_is_read_to_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "f.parquet"
+    path.write_bytes(b"abc")
+    storage: Any = open_storage(str(tmp_path), Settings())
+    with storage.reading("f.parquet", [(0, 3)]) as file:
+        (tmp_path / "new").write_bytes(b"xyz")
+        (tmp_path / "new").replace(path)
+        file.check_path()
+        assert Path(file.path).read_bytes() == b"abc"
+    with pytest.raises(ObjectReplacedError), storage.reading("f.parquet", [(0, 3)]):
+        raise AssertionError("not reached")
+
+
+def test_a_file_that_is_replaced_between_two_openings_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the system has no name for a file that is open."""
+    monkeypatch.setattr("lazydelta.storage.local_files._DESCRIPTORS", str(tmp_path / "none"))
     path = tmp_path / "f.parquet"
     path.write_bytes(b"abc")
     storage = open_storage(str(tmp_path), Settings())
