@@ -64,7 +64,8 @@ def azure_access(
 ) -> AzureAccess:
     """What to give to obstore for this container; `has_provider`: the caller signs in by one of its own."""
     told = _expanded(told_options(options, kind="azure"))
-    found = _expanded(found_options(environment, kind="azure"))
+    is_told = has_provider or _named_kind(told) is not None or is_true(told.get("use_emulator"))
+    found = _expanded_variables(found_options(environment, kind="azure"), is_signed=is_told)
     told, found = _emulated(told, found, environment)
     check_owner(address, told)
     found = _of_this_account(address, found, told, is_signed=has_provider or _named_kind(told) is not None)
@@ -129,6 +130,16 @@ def _expanded(options: dict[str, str]) -> dict[str, str]:
     """With what a connection string stands for, where there is one; options beside it win."""
     text = options.get("connection_string")
     return options if text is None else {**connection_options(text), **options}
+
+
+def _expanded_variables(found: dict[str, str], *, is_signed: bool) -> dict[str, str]:
+    """The same of the environment, whose string need not be readable where the caller signs in otherwise."""
+    try:
+        return _expanded(found)
+    except InvalidRequestError as problem:
+        if not is_signed:
+            raise InvalidRequestError(problem.what, "AZURE_STORAGE_CONNECTION_STRING", problem.fix) from None
+    return {name: value for name, value in found.items() if name != "connection_string"}
 
 
 def _of_this_account(

@@ -235,6 +235,16 @@ def test_an_endpoint_of_the_environment_serves_the_account_that_it_names(endpoin
     assert options["endpoint"] == endpoint.rstrip("/")
 
 
+def test_a_connection_string_of_the_environment_that_is_none_matters_only_where_it_is_needed() -> None:
+    variables = {"AZURE_STORAGE_CONNECTION_STRING": "SFVTSA"}
+    with pytest.raises(InvalidRequestError, match="cannot be read") as told:
+        azure_access(AZURE, {}, variables)
+    assert told.value.where == "AZURE_STORAGE_CONNECTION_STRING"
+    assert "SFVTSA" not in str(told.value)
+    assert azure_access(AZURE, {"account_key": "aHVzaA=="}, variables).kind == "access_key"
+    assert azure_access(AZURE, {}, variables, has_provider=True).kind == CHAIN
+
+
 def test_one_option_in_two_spellings_must_be_one_value() -> None:
     same = {"account_key": "aHVzaA==", "AZURE_STORAGE_ACCOUNT_KEY": "aHVzaA=="}
     assert azure_access(AZURE, same, {}).options["account_key"] == "aHVzaA=="
