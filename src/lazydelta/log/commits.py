@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from typing import TypeVar
 
 import msgspec
@@ -36,6 +36,7 @@ from lazydelta.protocol.actions import ActionLine, Add, CommitInfo, Metadata, Pr
 from lazydelta.protocol.names import LogFileKind
 from lazydelta.storage import ObjectNotFoundError, Storage, is_quick, past_end
 from lazydelta.storage.background import pool
+from lazydelta.storage.worker_threads import WorkerThreads
 
 Result = TypeVar("Result")
 _OTHER_FIELDS = {
@@ -105,7 +106,7 @@ class ReverseCommitReader:
     ) -> None:
         self._storage = storage
         self._parallelism = parallelism
-        self._pool: ThreadPoolExecutor | None = None
+        self._pool: WorkerThreads | None = None
         self._share = share or MemoryShare()
         self._kept: dict[str, bytes] = {}
         self._kept_bytes = 0
@@ -157,7 +158,7 @@ class ReverseCommitReader:
     def submit(self, task: Callable[..., Result], *arguments: object) -> Future[Result]:
         """Run another request of this scan side by side with the commits."""
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(self._parallelism, thread_name_prefix="lazydelta-commit")
+            self._pool = WorkerThreads(self._parallelism, thread_name_prefix="lazydelta-commit")
         return self._pool.submit(task, *arguments)
 
     def _fetched(

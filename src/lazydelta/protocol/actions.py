@@ -83,6 +83,11 @@ class Metadata(msgspec.Struct, frozen=True, rename="camel"):
     configuration: dict[str, str | None] = {}
     created_time: int | None = None
 
+    @property
+    def mapping_mode(self) -> str:
+        """How columns are found in data files: `none` (by their names), `name` or `id`."""
+        return (self.configuration.get("delta.columnMapping.mode") or "none").lower()
+
 
 class CommitInfo(msgspec.Struct, frozen=True, rename="camel"):
     """Provenance of a commit. Writers put what they like here, so every field may hold anything."""

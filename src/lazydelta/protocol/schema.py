@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from lazydelta import limits
 from lazydelta.errors import CorruptLogError, UnsupportedTableError
+from lazydelta.protocol.actions import Metadata
 
 _DECIMAL = re.compile(r"^decimal\(\s*([0-9]{1,3})\s*,\s*(-?[0-9]{1,3})\s*\)$")
 _DIGITS_MAX = 38
@@ -40,6 +41,7 @@ _ARROW_PRIMITIVES: dict[str, pa.DataType] = {
 }
 
 
+_MAPPING = "delta.columnMapping."  # keys of a field's metadata
 # What a schema of another shape comes to: text that is no JSON, fields that are no fields.
 _MISSHAPEN = (
     msgspec.DecodeError,
@@ -122,12 +124,18 @@ class StructType(msgspec.Struct, frozen=True):
 DeltaType = PrimitiveType | ArrayType | MapType | StructType
 
 
-def parse_schema(schema_string: str | None, where: str) -> StructType:
+def table_schema(metadata: Metadata, where: str) -> StructType:
+    """The table's columns; what is left of a mapping that is off does not count."""
+    return parse_schema(metadata.schema_string, where, is_mapped=metadata.mapping_mode != "none")
+
+
+def parse_schema(schema_string: str | None, where: str, *, is_mapped: bool = True) -> StructType:
     """The schema in `metaData.schemaString`; `where` names the table in errors."""
     if not schema_string:
         return StructType(())
     try:
-        parsed = _parse_type(msgspec.json.decode(schema_string), where, limits.SCHEMA_NESTING_MAX)
+        raw = msgspec.json.decode(schema_string)
+        parsed = _parse_type(raw, _Context(where, is_mapped), limits.SCHEMA_NESTING_MAX)
     except _MISSHAPEN as damage:
         raise CorruptLogError(
             f"the schema cannot be read: {schema_string[:80]}", where, "repair the table's metadata"
@@ -179,42 +187,53 @@ def _arrow_primitive(name: str) -> pa.DataType:
     return _ARROW_PRIMITIVES[name]
 
 
-def _parse_type(raw: Any, where: str, depth: int) -> DeltaType:  # Any: JSON as the writer left it
+class _Context(msgspec.Struct, frozen=True):
+    """What is known of the table whose schema is read."""
+
+    where: str
+    is_mapped: bool
+
+
+def _parse_type(raw: Any, of: _Context, depth: int) -> DeltaType:  # Any: JSON as the writer left it
     if not depth:
         raise UnsupportedTableError(
-            f"the schema nests more than {limits.SCHEMA_NESTING_MAX} levels", where, "flatten the column"
+            f"the schema nests more than {limits.SCHEMA_NESTING_MAX} levels", of.where, "flatten the column"
         )
     if isinstance(raw, str):
         name = "decimal(10,0)" if raw == "decimal" else raw
         if not is_type_name(name):
             raise UnsupportedTableError(
-                f"the schema has a column of the unknown type {raw!r}", where, "use a newer lazydelta"
+                f"the schema has a column of the unknown type {raw!r}", of.where, "use a newer lazydelta"
             )
         return PrimitiveType(name)
     kind = raw.get("type")
     if kind == "struct":
-        fields = tuple(_parse_field(field, where, depth - 1) for field in raw["fields"])
-        _check_twice(fields, where)
+        fields = tuple(_parse_field(field, of, depth - 1) for field in raw["fields"])
+        _check_twice(fields, of.where)
         return StructType(fields)
     if kind == "array":
-        element = _parse_type(raw["elementType"], where, depth - 1)
+        element = _parse_type(raw["elementType"], of, depth - 1)
         return ArrayType(element, _flag(raw.get("containsNull", True)))
     if kind == "map":
-        key, value = (_parse_type(raw[name], where, depth - 1) for name in ("keyType", "valueType"))
+        key, value = (_parse_type(raw[name], of, depth - 1) for name in ("keyType", "valueType"))
         if key == PrimitiveType("void"):
-            raise UnsupportedTableError("a map of the schema has keys without a type", where, "give it one")
+            raise UnsupportedTableError(
+                "a map of the schema has keys without a type", of.where, "give it one"
+            )
         return MapType(key, value, _flag(raw.get("valueContainsNull", True)))
     raise UnsupportedTableError(
-        f"the schema has a column of the unknown type {kind!r}", where, "use a newer lazydelta"
+        f"the schema has a column of the unknown type {kind!r}", of.where, "use a newer lazydelta"
     )
 
 
-def _parse_field(raw: dict[str, Any], where: str, depth: int) -> Field:
+def _parse_field(raw: dict[str, Any], of: _Context, depth: int) -> Field:
     metadata = msgspec.convert(raw.get("metadata") or {}, dict[str, Any])
     msgspec.convert(metadata, _FieldMetadata)
+    if not of.is_mapped:
+        metadata = {name: value for name, value in metadata.items() if not name.startswith(_MAPPING)}
     return Field(
         name=msgspec.convert(raw["name"], str),
-        type=_parse_type(raw["type"], where, depth),
+        type=_parse_type(raw["type"], of, depth),
         nullable=_flag(raw.get("nullable", True)),
         metadata=metadata,
     )

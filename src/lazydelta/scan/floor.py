@@ -10,7 +10,7 @@ checkpoint.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import contextmanager
 
 import msgspec
@@ -30,6 +30,8 @@ from lazydelta.sidecar.order.ordered_rows import OrderedRows
 from lazydelta.sidecar.read.reader import SidecarReader
 from lazydelta.sidecar.read.reading import Discovery, MetadataSource, MetadataTier
 from lazydelta.storage import ObjectReplacedError, is_quick
+from lazydelta.storage.at_once import AtOnce
+from lazydelta.storage.worker_threads import WorkerThreads
 
 
 class FloorChoice(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +57,7 @@ class Floor:
     def __init__(self, replay: Replay) -> None:
         self._replay = replay
         self._looking: Future[tuple[FloorChoice, SidecarReader | None]] | None = None
-        self._pool: ThreadPoolExecutor | None = None
+        self._pool: WorkerThreads | None = None
 
     def start(self) -> None:
         """Begin to look and to read, unless a limit may end the scan within the tail."""
@@ -65,7 +67,7 @@ class Floor:
             and not self._replay.has_quick_tail
             and not is_quick(self._replay.storage)
         ):
-            self._pool = ThreadPoolExecutor(1, thread_name_prefix="lazydelta-floor")
+            self._pool = WorkerThreads(1, thread_name_prefix="lazydelta-floor")
             self._looking = self._pool.submit(self._looked, is_started=True)
 
     def rows(self, mask: RemoveSet) -> Batches:
@@ -99,8 +101,7 @@ class Floor:
 
     def _found(self) -> tuple[FloorChoice, SidecarReader | None]:
         if self._looking is None:
-            self._looking = Future()
-            self._looking.set_result(self._looked(is_started=False))
+            self._looking = AtOnce().submit(self._looked, is_started=False)
         return self._looking.result()
 
     def _looked(self, *, is_started: bool) -> tuple[FloorChoice, SidecarReader | None]:

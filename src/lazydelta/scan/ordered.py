@@ -11,7 +11,6 @@ the rest is sorted from the checkpoint.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 
 import msgspec
@@ -56,6 +55,7 @@ from lazydelta.sidecar.read.traversal import (
     traversal_by_rule,
     with_keys,
 )
+from lazydelta.storage.worker_threads import WorkerThreads
 
 _SORT_BYTES = limits.SORT_MEMORY_BYTES // 2  # the tail's rows, and those of the checkpoint as much again
 _SORT_BYTES_SCARCE = 2 * limits.MIB  # where the process has no memory for that
@@ -251,7 +251,7 @@ def _begun(parts: OrderedRows | None) -> Iterator[None]:
     if parts is None:
         yield
         return
-    with ThreadPoolExecutor(1, thread_name_prefix="lazydelta-ordered") as pool:
+    with WorkerThreads(1, thread_name_prefix="lazydelta-ordered") as pool:
         beginning = pool.submit(parts.start)
         yield
         beginning.result()

@@ -273,6 +273,37 @@ def test_the_interpreter_exits_cleanly_with_an_open_reader(url: str, holder: str
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.parametrize(
+    "work",
+    [
+        "sum(batch.num_rows for batch in table.scan(batch_size=2).batches())",
+        "sum(1 for _ in table.scan().files())",
+        "table.scan().page(5).rows.num_rows",
+        "sum(batch.num_rows for batch in table.scan(order='desc').batches())",
+        "table.sql('select sum(id) from t where id >= 0').fetchall()",
+    ],
+)
+@pytest.mark.parametrize("pause", [0, 0.3])
+def test_a_thread_that_outlives_the_main_one_reads_to_its_end(url: str, work: str, pause: float) -> None:
+    code = f"""
+        import threading, time, lazydelta as ld
+        table = ld.open({url!r})
+        def read():
+            time.sleep({pause})
+            print({work}, flush=True)
+        threading.Thread(target=read).start()
+    """
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.strip()
+
+
 def test_two_iterators_of_one_scan_do_not_disturb_each_other(scan: ld.Scan) -> None:
     one, other = scan.batches(["id"]), scan.batches(["id"])
     pairs = zip(one, other, strict=True)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import msgspec
@@ -29,6 +28,7 @@ from lazydelta.sidecar.format.memory import TakenOnce
 from lazydelta.sidecar.format.names import SidecarFileKind, parse_name
 from lazydelta.sidecar.read.delta_rows import DeltaSpan, version_ranges
 from lazydelta.storage import ObjectInfo, Storage
+from lazydelta.storage.worker_threads import WorkerThreads
 
 _JUDGED_AT_ONCE = 4
 _ROW_GROUP_ROWS_MAX = 8 * limits.SIDECAR_ROW_GROUP_ROWS  # a larger one would not fit the memory of a scan
@@ -105,7 +105,7 @@ class DeltaChain:
             return verdict
 
     def _judged(self, storage: Storage, infos: Sequence[ObjectInfo]) -> list[DeltaSpan | str]:
-        with ThreadPoolExecutor(len(infos), thread_name_prefix="lazydelta-delta") as pool:
+        with WorkerThreads(len(infos), thread_name_prefix="lazydelta-delta") as pool:
             return list(pool.map(lambda info: self._judge(storage, info), infos))
 
     def _judge(self, storage: Storage, info: ObjectInfo) -> DeltaSpan | str:

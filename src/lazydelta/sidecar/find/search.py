@@ -8,7 +8,6 @@ reason to read the checkpoint, and `is_lasting` is False, so that the next scan 
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
 from typing import TypeVar
@@ -35,6 +34,7 @@ from lazydelta.sidecar.read.reading import (
     SidecarReading,
 )
 from lazydelta.storage import ObjectInfo, Storage
+from lazydelta.storage.worker_threads import WorkerThreads
 
 _TRIED_MAX = 3  # builds of the checkpoint, and earlier sidecars, that are looked at
 Found = TypeVar("Found")
@@ -83,7 +83,7 @@ class SidecarSearch:
         )
 
     def _listings(self) -> tuple[SidecarListing | None, dict[int, ObjectInfo] | None]:
-        with ThreadPoolExecutor(2, thread_name_prefix="lazydelta-discover") as pool:
+        with WorkerThreads(2, thread_name_prefix="lazydelta-discover") as pool:
             ours = pool.submit(list_sidecars, self._storage, self._reading.folder)
             plain = pool.submit(list_plain, self._storage)
         return (
@@ -100,7 +100,7 @@ class SidecarSearch:
         assert files is not None
         with (
             closing(CheckpointReader(self._storage, files)) as checkpoint,
-            ThreadPoolExecutor(1, thread_name_prefix="lazydelta-discover") as beside,
+            WorkerThreads(1, thread_name_prefix="lazydelta-discover") as beside,
         ):
             state = beside.submit(_state, checkpoint).result
             for build in builds:

@@ -10,7 +10,6 @@ comes out is a manifest like any other; its binding is yet to be checked.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
 
@@ -20,7 +19,7 @@ import pyarrow.parquet as pq
 
 from lazydelta import limits
 from lazydelta.protocol.actions import Metadata, Protocol
-from lazydelta.protocol.schema import PrimitiveType, parse_schema
+from lazydelta.protocol.schema import PrimitiveType, table_schema
 from lazydelta.sidecar.format.column_paths import physical_leaves
 from lazydelta.sidecar.format.damage import damaged
 from lazydelta.sidecar.format.folder import ListedFile, SidecarListing
@@ -35,6 +34,7 @@ from lazydelta.sidecar.format.part_writer import PartFacts
 from lazydelta.sidecar.format.sealed_file import SealedFile
 from lazydelta.sidecar.format.tier_file import TierFile
 from lazydelta.storage import Storage
+from lazydelta.storage.worker_threads import WorkerThreads
 
 _PARTS_MAX = 256  # of a build whose footers are all read
 _AskState = Callable[[], tuple[Protocol, Metadata]]
@@ -87,7 +87,7 @@ def manifest_of_build(
     where = f"{storage.root}/{folder}"
     parts = _paired(files, where)
     open_part = partial(_opened, storage, folder, state=state, memory=memory, newest=len(parts) - 1)
-    with ThreadPoolExecutor(limits.COMMIT_PARALLELISM, thread_name_prefix="lazydelta-footer") as pool:
+    with WorkerThreads(limits.COMMIT_PARALLELISM, thread_name_prefix="lazydelta-footer") as pool:
         opened = list(pool.map(open_part, parts))
     _check_together(opened, where)
     protocol, metadata = state()
@@ -106,7 +106,7 @@ def numbered_row_groups(of_parts: Iterable[Sequence[RowGroup]]) -> tuple[RowGrou
 
 def order_type(metadata: Metadata, path: Sequence[str], root: str) -> str | None:
     """Delta's name of a column's type, by its physical path."""
-    leaves = dict(physical_leaves(parse_schema(metadata.schema_string, root)))
+    leaves = dict(physical_leaves(table_schema(metadata, root)))
     field = leaves.get(tuple(path))
     return field.type.name if field is not None and isinstance(field.type, PrimitiveType) else None
 

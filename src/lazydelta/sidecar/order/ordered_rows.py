@@ -8,7 +8,6 @@ tells which rows were given out before, so that nobody gives them out twice.
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import msgspec
@@ -34,6 +33,7 @@ from lazydelta.sidecar.read.reading import MetadataSource, MetadataTier, Sidecar
 from lazydelta.sidecar.read.row_group_loader import RowGroupLoader
 from lazydelta.sidecar.read.row_group_plan import Plan, RowUnit, Run, plan_reads
 from lazydelta.storage import Storage
+from lazydelta.storage.worker_threads import WorkerThreads
 
 _ROW_GROUP_ROWS_MAX = 8 * limits.SIDECAR_SLICE_ROWS  # a row group is held whole
 
@@ -126,7 +126,7 @@ class OrderedRows:
             if source.bound == before_all((), descending=self._request.traversal.descending)
         ]
         if len(unknown) > 1:
-            with ThreadPoolExecutor(limits.COMMIT_PARALLELISM, "lazydelta-footer") as pool:
+            with WorkerThreads(limits.COMMIT_PARALLELISM, "lazydelta-footer") as pool:
                 list(pool.map(PartRows.open, unknown))
 
     def _up_to(self, rows: pa.RecordBatch, bound: SortKey | None) -> pa.RecordBatch:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any, Generic, TypeVar
 
 from lazydelta.memory_budget import MemoryKind
 from lazydelta.memory_share import MemoryShare
+from lazydelta.storage.worker_threads import WorkerThreads
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -43,7 +44,7 @@ class ReadAhead(Generic[Item, Result]):
         self._share = share or MemoryShare()
         self._item_bytes = item_bytes
         self._under_way: deque[tuple[Future[Result], int, MemoryKind]] = deque()
-        self._pool: ThreadPoolExecutor | None = None
+        self._pool: WorkerThreads | None = None
 
     def start(self) -> None:
         """Begin as many as may be under way, and have room."""
@@ -94,7 +95,7 @@ class ReadAhead(Generic[Item, Result]):
                 done.set_exception(error)
             return done
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(self._ahead_max, thread_name_prefix="lazydelta-ahead")
+            self._pool = WorkerThreads(self._ahead_max, thread_name_prefix="lazydelta-ahead")
         return self._pool.submit(self._work, item)
 
     def close(self) -> None:
