@@ -11,7 +11,7 @@ from rich.tree import Tree
 
 from lazydelta.cli.streams import terminal, write_json_lines, written_at_once
 from lazydelta.cli.text import human_bytes, one_line
-from lazydelta.protocol.schema import ArrayType, DeltaType, MapType, PrimitiveType, StructType, parse_schema
+from lazydelta.protocol.schema import ArrayType, DeltaType, MapType, PrimitiveType, StructType, table_schema
 
 if TYPE_CHECKING:
     from lazydelta.table import Table, TableInfo
@@ -27,7 +27,7 @@ def show_info(table: Table, *, as_json: bool) -> None:
         write_json_lines([{**msgspec.to_builtins(info), "schema": schema}])
         return
     tree = Tree("schema")
-    _grow(tree, parse_schema(table.metadata.schema_string, table.url), frozenset(info.partition_columns))
+    _grow(tree, table_schema(table.metadata, table.url), frozenset(info.partition_columns))
     console = terminal()
     with written_at_once(console):
         for label, text in _lines(info):

@@ -24,6 +24,14 @@ from lazydelta.rows.source import RowSource
 
 Opener = Callable[[], RowSource]  # the newest version, or always the same one
 
+# Names of a session that stand for other SQL.
+_DEFINED = """
+    select view_name, sql from duckdb_views() where not internal
+    union all
+    select function_name, macro_definition from duckdb_functions()
+    where not internal and macro_definition <> ''
+"""
+
 
 class Connection:
     """Tables by name, and SQL over them."""
@@ -109,10 +117,11 @@ class Connection:
         self._openers[name] = opener
 
     def _touched(self, session: Duck, query: str) -> list[str]:
-        """Attached tables that the query may read, by itself or through views; one too many does no harm."""
+        """Attached tables that the query may read, by itself or through views and macros; one too many does
+        no harm.
+        """
         text = _as_named(query)
-        views = session.execute("select view_name, sql from duckdb_views() where not internal").fetchall()
-        unseen = {name.lower(): _as_named(sql) for name, sql in views}
+        unseen = {name.lower(): _as_named(sql) for name, sql in session.execute(_DEFINED).fetchall()}
         while reached := [name for name in unseen if name in text]:
             text += "".join(unseen.pop(name) for name in reached)
         return [name for name in self._openers if name.lower() in text]

@@ -24,11 +24,11 @@ from lazydelta.engines.plain_files import (
     FormOfFiles,
     NotPlainError,
     PlainFiles,
-    path_list,
     plain_files,
     types_of,
     value_of,
 )
+from lazydelta.engines.plain_footers import path_list
 from lazydelta.engines.query_plan import PlanFacts
 from lazydelta.engines.scanner import LazyScanner
 from lazydelta.engines.session import Duck, Parameters, spelled, text_literal
@@ -39,6 +39,7 @@ from lazydelta.scan import FileScan
 from lazydelta.telemetry import log_event
 
 _FILE_NAME = "lazydelta file"
+_NOTHING = "lazydelta nothing"
 _DYNAMIC_FILTERS = "join_filter_pushdown"
 _SETTING = "disabled_optimizers"
 _one_probe = threading.Lock()  # the setting is that of the whole database
@@ -93,13 +94,22 @@ def is_counted_by_log(asked: Sequence[Asked], sources: Mapping[str, RowSource]) 
 
 
 def hand_over(
-    session: Duck, asked: Sequence[Asked], sources: Mapping[str, RowSource], watch: Watch
+    session: Duck,
+    asked: Sequence[Asked],
+    sources: Mapping[str, RowSource],
+    watch: Watch,
+    *,
+    aggregates_all: bool,
 ) -> dict[str, Handover]:
-    """Replace the tables that the query reads by their files, where that may be; what became of each."""
-    return {
-        name: _judged(session, name, [one for one in asked if one.table == name], sources[name], watch)
-        for name in dict.fromkeys(one.table for one in asked)
-    }
+    """Replace the tables that the query reads by their files, where that may be; what became of each.
+
+    With `aggregates_all` the query may ask for the least or the greatest of all rows.
+    """
+    found = {}
+    for name in dict.fromkeys(one.table for one in asked):
+        wanted = [one for one in asked if one.table == name]
+        found[name] = _judged(session, name, wanted, sources[name], watch, by_rows=aggregates_all)
+    return found
 
 
 def take_back(session: Duck, name: str, source: RowSource, watch: Watch) -> None:
@@ -108,11 +118,15 @@ def take_back(session: Duck, name: str, source: RowSource, watch: Watch) -> None
     session.register(name, WatchedDataset(name, source, watch))
 
 
-def _judged(session: Duck, name: str, asked: Sequence[Asked], source: RowSource, watch: Watch) -> Handover:
+def _judged(
+    session: Duck, name: str, asked: Sequence[Asked], source: RowSource, watch: Watch, *, by_rows: bool
+) -> Handover:
     try:
         types = types_of(session, spelled(name))
         found = plain_files(session, asked, source, types)
         view = _view(session, name, found, types, watch)
+        if by_rows:
+            view += f" union all {_nothing(session, source.schema)}"
         session.unregister(name)
         session.execute(f"create or replace temp view {spelled(name)} as {view}")
     except NotPlainError as told:
@@ -160,6 +174,16 @@ def _view(session: Duck, name: str, plain: PlainFiles, types: Mapping[str, str],
         session.register(ours, WatchedDataset(name, chosen, watch))
         parts.append(f"select * from {spelled(ours)}")
     return " union all ".join(parts)
+
+
+def _nothing(session: Duck, schema: pa.Schema) -> str:
+    """No rows, which DuckDB does not know before it looks.
+
+    Of files alone it takes the bounds in their footers for the least and the greatest value; with
+    `can_have_nan` the greatest is NaN then, whether there is one or not.
+    """
+    session.register(_NOTHING, schema.empty_table())
+    return f"select * from {spelled(_NOTHING)}"
 
 
 def _columns(plain: PlainFiles, form: FormOfFiles, types: Mapping[str, str]) -> str:

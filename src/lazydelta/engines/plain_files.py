@@ -3,7 +3,7 @@
 Contract: a file is plain where its rows are the table's rows as they lie in it: on a local disk below the
 table's root, no pipe or device and no link that leads out of it, without a deletion vector, with a name that
 DuckDB does not take for a pattern, partition values that can be read, and every column that the query needs
-in exactly the type that the table has, and not in Spark's legacy calendar, of which DuckDB knows nothing.
+in exactly the type that the table has, without what DuckDB does not know of (`plain_footers.py`).
 What is not certain is not plain. The list of files is bounded; nothing but footers is read.
 """
 
@@ -21,14 +21,14 @@ import pyarrow.compute as pc
 from lazydelta import limits
 from lazydelta.engines.arrow_filter import pushed_filter
 from lazydelta.engines.partition_rows import partition_rows
+from lazydelta.engines.plain_footers import path_list, schema_digests, unfit_files
 from lazydelta.engines.projection import columns_needed
 from lazydelta.engines.scanner import narrowed
-from lazydelta.engines.session import Duck, text_literal
+from lazydelta.engines.session import Duck
 from lazydelta.engines.watch import Asked
 from lazydelta.predicate import Expression
 from lazydelta.predicate.expression import any_of
 from lazydelta.rows.data_file import DATA_FILE_COLUMNS
-from lazydelta.rows.legacy_calendar import DATE_TIME, INT96, VERSION, legacy_calendar
 from lazydelta.rows.source import RowSource
 from lazydelta.scan import FileScan
 from lazydelta.storage.address import parse_address
@@ -98,7 +98,8 @@ def plain_files(
     candidates = _on_disk(source, files, np.flatnonzero(~is_odd & ~has_vector & partitions.is_told))
     _check_size(files, candidates)
     stored = {name: types[name] for name in needed if name not in names}
-    forms = tuple(_forms(session, paths, candidates, stored))
+    required = [field.name for field in source.snapshot.schema.fields if not field.nullable]
+    forms = tuple(_forms(session, paths, candidates, stored, [name for name in required if name in stored]))
     chosen = np.concatenate([form.places for form in forms]) if forms else np.zeros(0, np.int64)
     found = PlainFiles(
         source=source,
@@ -113,7 +114,7 @@ def plain_files(
     )
     if found.plain_bytes < limits.HANDOVER_BYTES_MIN or not forms:
         raise NotPlainError(
-            "its files lack columns that the query needs, or have them in other types or in another calendar"
+            "its files lack columns that the query needs, or have them in other types or forms"
         )
     return found
 
@@ -121,11 +122,6 @@ def plain_files(
 def types_of(session: Duck, what: str) -> dict[str, str]:
     """The columns of something that can be selected from."""
     return {row[0]: row[1] for row in session.execute(f"describe select * from {what}").fetchall()}
-
-
-def path_list(paths: Sequence[str]) -> str:
-    """The files as SQL has a list."""
-    return f"[{', '.join(map(text_literal, paths))}]"
 
 
 def value_of(column: str, stored: str, wanted: str) -> str | None:
@@ -140,7 +136,7 @@ def value_of(column: str, stored: str, wanted: str) -> str | None:
 def _why_not(source: RowSource) -> str | None:
     """What keeps the rows of a table from being those of its files."""
     state, config = source.snapshot.state, source.config
-    mode = (state.metadata.configuration.get("delta.columnMapping.mode") or "none").lower()
+    mode = state.metadata.mapping_mode
     reasons = (
         (not isinstance(source.snapshot.storage, LocalStorage), "it lies in an object store"),
         (mode != "none", f"its columns are mapped by {mode}"),
@@ -207,7 +203,7 @@ def _check_size(files: pa.RecordBatch, candidates: Places) -> None:
 
 
 def _forms(
-    session: Duck, paths: pa.Array, candidates: Places, stored: Mapping[str, str]
+    session: Duck, paths: pa.Array, candidates: Places, stored: Mapping[str, str], required: Sequence[str]
 ) -> Iterator[FormOfFiles]:
     """The candidates by their schema, most first, where that has the columns in the table's types."""
     keeps = len(candidates) <= _CACHED_FOOTERS_MAX
@@ -216,9 +212,9 @@ def _forms(
     for start in range(0, len(candidates), _FOOTERS_AT_ONCE):
         part = candidates[start : start + _FOOTERS_AT_ONCE]
         named = paths.take(pa.array(part)).to_pylist()
-        told, legacy = _schemas(session, named), _legacy(session, named, stored)
+        told, unfit = schema_digests(session, named), unfit_files(session, named, stored, required)
         for place, path in zip(part.tolist(), named, strict=True):
-            if path not in legacy:
+            if path not in unfit:
                 by_form.setdefault(told[path], []).append(place)
     for places in sorted(by_form.values(), key=len, reverse=True)[:_FORMS_MAX]:
         types = types_of(session, f"read_parquet({path_list([paths[places[0]].as_py()])})")
@@ -226,33 +222,3 @@ def _forms(
             name in types and value_of("", types[name], kind) is not None for name, kind in stored.items()
         ):
             yield FormOfFiles(np.array(places, np.int64), types)
-
-
-def _schemas(session: Duck, paths: Sequence[str]) -> dict[str, str]:
-    """For each file a digest of its schema."""
-    rows = f"select *, row_number() over () as place from parquet_schema({path_list(paths)})"
-    found = session.execute(
-        "select file_name, md5(cast(list((name, type, type_length, repetition_type, num_children, "
-        "converted_type, scale, precision, logical_type, duckdb_type) order by place) as varchar)) "
-        f"from ({rows}) group by file_name"
-    ).fetchall()
-    return dict(found)
-
-
-def _legacy(session: Duck, paths: Sequence[str], stored: Mapping[str, str]) -> frozenset[str]:
-    """The files whose dates or times, of the columns that are needed, may be in Spark's legacy calendar."""
-    has_times = any("TIME ZONE" in kind for kind in stored.values())
-    if not has_times and not any("DATE" in kind for kind in stored.values()):
-        return frozenset()
-    keys = ", ".join(f"{text_literal(key.decode())}::blob" for key in (VERSION, DATE_TIME, INT96))
-    footers: dict[str, dict[bytes, bytes]] = {}
-    for name, key, value in session.execute(
-        f"select file_name, key, value from parquet_kv_metadata({path_list(paths)}) where key in ({keys})"
-    ).fetchall():
-        footers.setdefault(name, {})[key] = value
-    calendars = {name: legacy_calendar(footer) for name, footer in footers.items()}
-    return frozenset(
-        name
-        for name, calendar in calendars.items()
-        if calendar is not None and (calendar.has_dates or (has_times and calendar.has_int96))
-    )

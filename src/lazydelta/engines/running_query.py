@@ -159,7 +159,9 @@ class RunningQuery:
             self._why_none = "its rows are counted by the log"
             watch.counts_only = True
         else:
-            self._handovers = hand_over(session, asked, self._tables, watch)
+            self._handovers = hand_over(
+                session, asked, self._tables, watch, aggregates_all=self._facts.aggregates_all
+            )
 
     def _counted(self) -> Generator[pa.RecordBatch, None, None]:
         for batch in self._run():

@@ -58,6 +58,8 @@ def answer(
 
     `known`: further tables that have names there, for what an error suggests.
     """
+    for name, source in tables.items():
+        _check_columns(name, source.schema)
     schemas = {name: source.schema for name, source in tables.items()} | dict(known or {})
     columns = {name: schema.names for name, schema in schemas.items()}
     values = checked_parameters(parameters)
@@ -85,6 +87,22 @@ def check_names(names: Iterable[str]) -> None:
             raise InvalidRequestError(
                 f"the names {other!r} and {name!r} are the same in SQL", "SQL", "give the tables other names"
             )
+
+
+def _check_columns(table: str, columns: Iterable[pa.Field], within: str = "") -> None:
+    """Raise where two columns are one to SQL: it would give the first for both."""
+    seen: dict[str, str] = {}
+    for field in columns:
+        other = seen.setdefault(field.name.lower(), field.name)
+        if other != field.name:
+            raise InvalidRequestError(
+                f"the columns {within}{other} and {within}{field.name} of {table} are the same in SQL",
+                "SQL",
+                "read them with scan(…).batches([…]), which tells cases apart",
+            )
+        if pa.types.is_nested(field.type):
+            inside = (field.type.field(at) for at in range(field.type.num_fields))
+            _check_columns(table, inside, f"{within}{field.name}.")
 
 
 def _shown(query: str) -> str:

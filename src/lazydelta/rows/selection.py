@@ -81,7 +81,7 @@ def select(
         fields=tuple(fields.values()),
         metadata_columns=tuple(special),
         partition_columns=frozenset(metadata.partition_columns),
-        mapping_mode=(metadata.configuration.get("delta.columnMapping.mode") or "none").lower(),
+        mapping_mode=metadata.mapping_mode,
         time_zone=time_zone,
         tracked={
             name: stored

@@ -21,7 +21,7 @@ from lazydelta.log.segment import CheckpointFiles, LogFile, LogListing, find_seg
 from lazydelta.protocol.actions import Metadata, Protocol
 from lazydelta.protocol.features import check_readable
 from lazydelta.protocol.names import LOG_FOLDER
-from lazydelta.protocol.schema import StructType, parse_schema
+from lazydelta.protocol.schema import StructType, table_schema
 from lazydelta.sidecar.format.binding import foreign_reason, make_binding
 from lazydelta.sidecar.format.config import SidecarConfig, checked
 from lazydelta.sidecar.format.damage import DamagedSidecarError
@@ -96,7 +96,7 @@ def plan_build(
     checkpoint = segment.checkpoint
     with closing(CheckpointReader(storage, checkpoint)) as reader:
         protocol, metadata = _state(reader, storage.root)
-        schema = parse_schema(metadata.schema_string, storage.root)
+        schema = table_schema(metadata, storage.root)
         paths = _stats_paths(reader, metadata, schema)
         num_files = reader.add_count()
     plan = BuildPlan(
@@ -249,7 +249,7 @@ def _other_table(plan: BuildPlan, manifest: Manifest) -> str | None:
         return f"it is of the table {manifest.table_id}, not {plan.metadata.id}"
     if (manifest.order_column, manifest.order_type) != (plan.layout.order_column, plan.layout.order_type):
         return f"it is sorted by {manifest.order_column}, not by {plan.layout.order_column}"
-    before = parse_schema(manifest.metadata.schema_string, plan.storage.root)
+    before = table_schema(manifest.metadata, plan.storage.root)
     return unbridgeable_change(manifest.metadata, before, plan.metadata, plan.schema)
 
 

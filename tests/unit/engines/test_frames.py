@@ -64,6 +64,11 @@ def test_polars_filters_give_the_rows_that_polars_gives(
     assert lazy.filter(keep).select(pl.len()).collect(engine=engine).item() == frame.filter(keep).height
 
 
+def test_polars_applies_filters_that_are_functions(table: ld.Table, frame: pl.DataFrame) -> None:
+    keep = COL("id").map_elements({7, 17, 27}.__contains__, return_dtype=pl.Boolean)
+    assert_frame_equal(table.to_polars().filter(keep).collect(), frame.filter(COL("id").is_in([7, 17, 27])))
+
+
 def test_polars_plans_of_many_kinds_agree_with_the_frame_in_memory(
     table: ld.Table, frame: pl.DataFrame
 ) -> None:

@@ -334,6 +334,12 @@ def test_a_connection_follows_a_schema_that_changes(tmp_path: Path) -> None:
         assert connection.tables["widens"].names == ["x", "y"]
 
 
+def test_macros_may_read_attached_tables(url: str) -> None:
+    with ld.connect({"readings": url}) as connection:
+        connection.sql("create macro newest(n) as table select id from readings where id >= n").fetchall()
+        assert connection.sql("select min(id) from newest(7)").fetchall() == [(7,)]
+
+
 def test_tables_and_views_of_one_query_are_there_for_the_next(url: str) -> None:
     with ld.connect({"readings": url}) as connection:
         connection.execute("create table few as select * from readings where id < 5").fetchall()

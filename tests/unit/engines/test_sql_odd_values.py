@@ -223,11 +223,3 @@ def test_columns_may_have_any_name(tmp_path: Path, bytes_min: int, monkeypatch: 
         assert found.fetchall() == [(position, 7)], name
     found = table.sql('select count(*) from t where "p.\'""ü" = 7 and "upper" > 0')
     assert found.fetchall() == [(2,)]
-
-
-def test_columns_that_differ_in_case_alone_are_not_mixed_up(tmp_path: Path) -> None:
-    built = TableBuilder(tmp_path / "t", schema={"a": "long", "A": "long"}, partition_columns=())
-    pq.write_table(pa.table({"a": [1, 2], "A": [3, 4]}), built.path / "f.parquet")
-    size = (built.path / "f.parquet").stat().st_size
-    built.commit([add("f.parquet", partition={}, size=size)])
-    assert ld.open(built.path).sql("select * from t order by 1").fetchall() == [(1, 3), (2, 4)]

@@ -84,7 +84,7 @@ def test_in_id_mode_ids_decide_and_names_mean_nothing(tmp_path: Path, names: str
         field("a", "long", id=1, physical="a"),
         field("b", "long", id=2, physical="b"),
         field("s", array(struct(field("a", "long", id=3), field("b", "long", id=4))), id=5),
-        field("c", "long", id=9, physical="a"),
+        field("c", "long", id=9, physical="d"),
         mode="id",
     )
     assert rows(folder, stored) == [{"a": 1, "b": 2, "s": [{"a": 3, "b": 4}], "c": None}]

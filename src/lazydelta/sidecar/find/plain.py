@@ -25,7 +25,7 @@ from lazydelta.log.parquet_part import ParquetPart
 from lazydelta.log.segment import LogSegment
 from lazydelta.protocol.actions import Metadata, Protocol
 from lazydelta.protocol.names import SIDECAR_FOLDER
-from lazydelta.protocol.schema import StructType, arrow_type, parse_schema
+from lazydelta.protocol.schema import StructType, arrow_type, table_schema
 from lazydelta.sidecar.find.whole_build import footer_bytes, numbered_row_groups
 from lazydelta.sidecar.format.binding import bound_file
 from lazydelta.sidecar.format.column_paths import Path, physical_leaves
@@ -204,7 +204,7 @@ def _has_fixed(found: pa.Schema, name: str) -> bool:
 
 def _layout(metadata: Metadata, found: pa.Schema, root: str) -> SidecarLayout:
     """What a part of the table would look like, with the statistics that the file has by their names."""
-    schema = parse_schema(metadata.schema_string, root)
+    schema = table_schema(metadata, root)
     names = set(found.names)
     paths = [
         path for dotted, path in _plain_paths(schema) if {f"min.{dotted}", f"null_count.{dotted}"} & names
