@@ -166,20 +166,33 @@ class _Sink:
 
 @contextmanager
 def _complete_file(output: str) -> Iterator[Write]:
-    """Write to a neighbour, which takes the name at the end."""
+    """Write to a neighbour, which takes the name at the end; a pipe or a device is written to as it is."""
     target = Path(output)
+    if target.exists() and not target.is_file() and not target.is_dir():
+        with _told(output), target.open("wb") as file:
+            yield file.write
+        return
+    if target.is_symlink():
+        target = target.resolve()
     partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
     try:
-        with partial.open("xb") as file:
-            yield file.write
-        partial.replace(target)
+        with _told(output):
+            with partial.open("xb") as file:
+                yield file.write
+            partial.replace(target)
+    finally:
+        with suppress(OSError):
+            partial.unlink()
+
+
+@contextmanager
+def _told(output: str) -> Iterator[None]:
+    try:
+        yield
     except OSError as problem:
         raise LazyDeltaError(
             f"the file cannot be written: {problem.strerror}", output, "make room, or name another one"
         ) from problem
-    finally:
-        with suppress(OSError):
-            partial.unlink()
 
 
 def _cells(column: pa.Array) -> list[str]:

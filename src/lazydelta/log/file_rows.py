@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lazydelta.protocol.actions import Add, DeletionVector, check_storage_type
+from lazydelta.protocol.actions import DV_STORAGE_TYPES, Add, DeletionVector, check_storage_type
 from lazydelta.protocol.paths import canonical_paths
 
 Mask = npt.NDArray[np.bool_]
@@ -122,8 +122,11 @@ def deletion_vectors(rows: pa.RecordBatch) -> pa.StructArray | None:
     if "deletion_vector" not in rows.schema.names:
         return None
     vectors = rows.column("deletion_vector")
-    for kind in pc.unique(vectors.drop_null().field("storage_type")).to_pylist():
-        check_storage_type(kind, where=_shown(rows.column("path")[0]))
+    kinds = pc.struct_field(vectors, ["storage_type"])
+    for kind in pc.unique(kinds.drop_null()).to_pylist():
+        if kind not in DV_STORAGE_TYPES:
+            first = pc.index(kinds, pa.scalar(kind, kinds.type)).as_py()
+            check_storage_type(kind, where=_shown(rows.column("path")[first]))
     return vectors
 
 

@@ -18,6 +18,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from lazydelta.errors import InvalidRequestError
 from lazydelta.predicate.literal import Value
 from lazydelta.predicate.moments import read_moment
 
@@ -77,7 +78,12 @@ def _moment(moment: date, wanted: pa.DataType, time_zone: ZoneInfo) -> date | No
     if wanted.tz is None:
         return None if moment.tzinfo else moment
     placed = moment if moment.tzinfo else moment.replace(tzinfo=time_zone)
-    return placed.astimezone(UTC)
+    try:
+        return placed.astimezone(UTC)
+    except OverflowError as beyond:
+        raise InvalidRequestError(
+            f"the time {placed} is not of the years 1 to 9999 in UTC", "predicate", "give one that is"
+        ) from beyond
 
 
 def _number(value: Value) -> Decimal | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -96,6 +97,25 @@ def test_an_error_leaves_no_file_behind_and_an_old_one_as_it_was(
     assert ended.exit_code == 2
     assert target.read_text() == "before"
     assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_link_keeps_leading_to_its_file(run: Run, readings: str, tmp_path: Path) -> None:
+    target, link = tmp_path / "out.csv", tmp_path / "link.csv"
+    link.symlink_to(target)
+    for _ in range(2):
+        assert run("sql", readings, "select 1 as x", "--output", link).exit_code == 0
+        assert link.is_symlink()
+        assert target.read_text() == "x\n1\n"
+        assert sorted(tmp_path.iterdir()) == [link, target]
+
+
+def test_a_pipe_is_written_to_and_stays_one(run: Run, readings: str, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, text=True) as reader:
+        assert run("sql", readings, "select 1 as x", "--output", pipe).exit_code == 0
+        assert reader.communicate()[0] == "x\n1\n"
+    assert pipe.is_fifo()
 
 
 def test_more_tables_are_named_by_an_option(run: Run, readings: str, tmp_path: Path) -> None:

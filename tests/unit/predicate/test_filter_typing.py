@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
 import pyarrow as pa
@@ -249,3 +249,10 @@ def test_rows_of_a_collated_column_are_not_compared() -> None:
     batch = pa.RecordBatch.from_pylist([{"collated": "A"}], arrow_schema(SCHEMA))
     with pytest.raises(UnsupportedTableError, match="collation"):
         matches(predicate, batch)
+
+
+@pytest.mark.parametrize(("moment", "hours"), [(datetime(9999, 12, 31, 23), -5), (datetime(1, 1, 1), 5)])  # noqa: DTZ001
+def test_a_time_that_utc_has_no_year_for_is_refused(moment: datetime, hours: int) -> None:
+    placed = moment.replace(tzinfo=timezone(timedelta(hours=hours)))
+    with pytest.raises(InvalidRequestError, match="is not of the years 1 to 9999 in UTC"):
+        bind(parse_where([("at", "<", placed)]), SCHEMA, [], where="t")

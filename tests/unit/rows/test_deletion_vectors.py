@@ -17,7 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lazydelta.errors import CorruptDataError, LazyDeltaError, StorageError, UnsupportedTableError
-from lazydelta.protocol.actions import DeletionVector
+from lazydelta.log.file_rows import deletion_vectors, rows_from_adds
+from lazydelta.protocol.actions import Add, DeletionVector
 from lazydelta.rows.data_file import DataFile
 from lazydelta.rows.deletion_vectors import DeletionVectors
 from lazydelta.settings import Settings
@@ -115,6 +116,18 @@ def test_a_relative_vector_does_not_lead_out_of_the_table(tmp_path: Path) -> Non
 def test_an_unknown_storage_type_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedTableError, match="unknown storage type 'x'"):
         rows_of(tmp_path, inline_vector(ROWS), storageType="x")
+
+
+def test_the_file_of_an_unknown_vector_is_named() -> None:
+    known, unknown = (DeletionVector(kind, "x", 1, 1) for kind in "ix")
+    adds = [
+        Add(f"{name}.parquet", 1, deletion_vector=vector)
+        for name, vector in zip("abc", (None, known, unknown), strict=True)
+    ]
+    rows = rows_from_adds(adds, ["deletion_vector"], "file:///t")
+    with pytest.raises(UnsupportedTableError) as told:
+        deletion_vectors(rows)
+    assert told.value.where == "c.parquet"
 
 
 # --- how often they are read -------------------------------------------------
