@@ -19,11 +19,11 @@ import msgspec
 from fuzz.line_coverage import Lines
 from fuzz.report import table_text
 from fuzz.targets import all_targets
-from fuzz.watch import Plan, read_lines, run, shares
+from fuzz.watch import HANG_SECONDS, Plan, read_lines, run, shares
 from fuzz.worker import outcome
 
 _TRACED = 1500  # inputs of each target whose lines are watched, which is slow
-_TRACED_SECONDS = 40.0  # of the processor, for the same: most lines are run by the first hundred inputs
+_TRACED_SECONDS = 25.0  # of the processor, for the same: most lines are run by the first hundred inputs
 
 
 def main() -> int:
@@ -55,7 +55,7 @@ def _lines_run(plan: Plan) -> dict[str, Lines]:
                 counts=traced,
                 lines=Path(folder),
                 seconds_max=_TRACED_SECONDS,
-                hang_seconds=_TRACED_SECONDS,
+                hang_seconds=2 * HANG_SECONDS,
             )
         )
         return {name: read_lines(Path(folder) / f"{name}.json") for name in traced}
@@ -64,7 +64,7 @@ def _lines_run(plan: Plan) -> dict[str, Lines]:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m fuzz", description="Fuzz every parser.")
     cache = Path(os.environ.get("LAZYDELTA_CACHE") or ".cache")
-    parser.add_argument("--inputs", type=int, default=1_500_000, help="over all targets")
+    parser.add_argument("--inputs", type=int, default=1_200_000, help="over all targets")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--target", action="append", default=[], choices=list(all_targets()))
