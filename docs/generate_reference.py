@@ -41,8 +41,8 @@ OPTION_MEANINGS = {
     "max_staleness_seconds": "How old a cached listing of a log may be; 0 lists it at every opening.",
     "page_signing_key": "A secret that page tokens are signed with; without one they have a checksum only.",
     "scan_timeout_seconds": "How long a scan may take, and the opening of a table; 0 is no limit.",
-    "allowed_roots": "By commas: where absolute paths in a log may lead, besides the table's own root; `*` "
-    "is all of the table's own store.",
+    "allowed_roots": "By commas: where absolute paths in a log and links may lead, besides the table's own "
+    "root; `*` is all of the table's own store.",
 }
 METRIC_MEANINGS = {
     "commits_scanned": "Commits whose files were read.",
