@@ -178,7 +178,6 @@ class _Columns:
         """The piece as a slice; `others` are counted with it."""
         rows = _newest_first(piece.rows)
         is_add, is_remove = (_is_action(rows, action) for action in ("add", "remove"))
-        versions = rows.column(VERSION).to_numpy()
         return TailSlice(
             version=piece.step.high,
             oldest=piece.step.low,
@@ -190,7 +189,6 @@ class _Columns:
             removes=self._removes.public(rows.filter(pa.array(is_remove)), self._root),
             remove_lines=np.flatnonzero(is_remove),
             others=others,
-            versions=(versions[is_add], versions[is_remove]),
         )
 
 

@@ -18,7 +18,6 @@ from lazydelta.log.file_rows import Mask
 from lazydelta.log.segment import LogFile
 from lazydelta.scan.delta_slices import tail_slices
 from lazydelta.scan.keys import equal_hashes
-from lazydelta.scan.once import check_once
 from lazydelta.scan.remove_set import RemoveSet
 from lazydelta.scan.run import Replay
 from lazydelta.scan.tail_slices import TailSlice
@@ -80,23 +79,21 @@ def note_set(replay: Replay, removed: RemoveSet) -> None:
 
 
 class _CommitDecider:
-    """Newest wins, one commit at a time: a file that a commit both adds and removes is an error.
+    """Newest wins, one commit at a time: within a commit a remove never shadows an add.
 
-    So the keys of a commit that comes in several slices are staged until its last one: what contradicts them
-    may stand behind them. In a compacted range the first line of a key decides.
+    So the removes of a commit that comes in several slices are staged until its last one: an add of the same
+    commit may stand behind them. In a compacted range the first line of a key decides.
     """
 
     def __init__(self, replay: Replay, seen: RemoveSet) -> None:
         self._replay = replay
         self._seen = seen
         self._removes: RemoveSet | None = None  # staged
-        self._adds: RemoveSet | None = None  # of the same commit
 
     def live_rows(self, part: TailSlice) -> pa.RecordBatch:
         """The adds of the slice that nothing newer has decided."""
         if part.is_first and not part.is_last and not part.is_compacted:
-            self._removes, self._adds = self._replay.key_set(), self._replay.key_set()
-        check_once(part, self._replay.storage.root, adds=self._adds, removes=self._removes)
+            self._removes = self._replay.key_set()
         live = ~self._seen.holds(part.add_keys) & _first_of_each(part)
         self._put(part)
         self._replay.tally.skipped("newer action", len(live) - int(live.sum()))
@@ -106,13 +103,10 @@ class _CommitDecider:
         self._seen.remember(part.add_keys)
         removes = self._seen if self._removes is None else self._removes
         removes.remember(part.remove_keys)
-        if self._adds is not None and not part.is_last:
-            self._adds.remember(part.add_keys)
-        if part.is_last and self._removes is not None and self._adds is not None:
+        if part.is_last and self._removes is not None:
             self._seen.absorb(self._removes)
             self._removes.close()
-            self._adds.close()
-            self._removes = self._adds = None
+            self._removes = None
         note_set(self._replay, self._seen)
 
 

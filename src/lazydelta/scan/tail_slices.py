@@ -42,8 +42,6 @@ class TailSlice(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     removes: pa.RecordBatch
     remove_lines: Lines
     others: Counter[str]  # actions that are neither, by their name in the log
-    # Of several commits: which of them each add and each remove is of. None: of one, or nobody knows.
-    versions: tuple[Lines, Lines] | None = None
 
     @cached_property
     def add_keys(self) -> FileKeys:
@@ -110,14 +108,7 @@ def slice_of(part: CommitSlice, columns: Sequence[str], root: str) -> TailSlice:
         removes=removes,
         remove_lines=np.array(part.remove_lines, np.int64),
         others=part.others,
-        versions=_versions(part.joined) if part.joined else None,
     )
-
-
-def _versions(commits: Sequence[CommitSlice]) -> tuple[Lines, Lines]:
-    numbers = [commit.version for commit in commits]
-    adds = np.repeat(numbers, [len(commit.adds) for commit in commits])
-    return adds, np.repeat(numbers, [len(commit.removes) for commit in commits])
 
 
 def _at_once_or_singly(part: CommitSlice, columns: Sequence[str], root: str) -> Iterator[TailSlice]:
