@@ -37,6 +37,7 @@ def test_no_parser_lets_anything_but_a_refusal_or_an_answer_out(tmp_path: Path) 
         ("checkpoint-v2", 20_261_116, 761),  # an unknown deletion vector of a path that is no text
         ("checkpoint-v2", 8, 1030),  # the same of its own path
         ("commits", 20_261_116, 1963),  # an action whose name is no text
+        ("commits", 20_261_117, 1980),  # two actions in one line
         ("delta-file", 20_261_116, 169),  # fewer rows than the footer tells
         ("part", 20_261_116, 785),
         ("plain-sidecar", 20_261_116, 913),

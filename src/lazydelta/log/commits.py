@@ -410,12 +410,16 @@ def _as_one(commits: Sequence[CommitSlice]) -> CommitSlice:
 def _other_actions(text: bytes, lines: Sequence[ActionLine], where: str) -> Counter[str]:
     """The names of actions that are neither add nor remove."""
     others: Counter[str] = Counter()
+    texts: list[bytes] = []
     for index, line in enumerate(lines):
         if line.add is not None or line.remove is not None:
             continue
         known = [name for field, name in _OTHER_FIELDS.items() if _is_set(getattr(line, field))]
         if not known:
-            unknown = _names_of(non_blank(text)[index], where)
+            texts = texts or non_blank(text)
+            if len(texts) != len(lines):
+                raise CorruptLogError("a line holds more than one action", where, "restore the file")
+            unknown = _names_of(texts[index], where)
             known = sorted(name for name in unknown if name not in _OTHER_FIELDS.values()) or ["(none)"]
         others.update(known)
     return others

@@ -50,7 +50,10 @@ def decoded_lines(
     is_empty = True
     for text in whole_lines(chunks, where):
         lines = _decode(text, decoder, where=where, first_line=line_number)
-        line_number += text.count(b"\n") + 1
+        line_count = text.count(b"\n") + 1
+        if len(lines) > line_count:
+            raise CorruptLogError("a line holds more than one action", where, "restore the file")
+        line_number += line_count
         is_empty = is_empty and not lines
         yield text, lines
     if is_empty:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import lazydelta as ld
+from lazydelta.errors import CorruptLogError
 from tests.support.actions import add, relative_dv, stats
 from tests.support.eager_twin import replay
 from tests.support.peers import delta_rs_paths
@@ -133,3 +135,12 @@ def test_timestamp_bounds_far_from_now_are_read(tmp_path: Path, strategy: str, f
     table = TableBuilder(tmp_path).commit(files).checkpoint(stats=form)
     scan = ld.open(str(table.path)).scan("ts = timestamp '2026-02-08 10:00:00'", strategy=strategy)
     assert [found.path for found in scan.files()] == ["forever"]
+
+
+@pytest.mark.parametrize("text", ['{"add":%s} {"txn":{}}', '{"add":%s}{"unheardOf":{}}\n\n'])
+def test_two_actions_in_one_line_are_damage(tmp_path: Path, text: str) -> None:
+    table = TableBuilder(tmp_path).commit(["a"]).commit(["b"])
+    added = json.dumps({"path": "c", "size": 1, "partitionValues": {}, "modificationTime": 1})
+    (table.log / f"{1:020d}.json").write_text(text % added)
+    with pytest.raises(CorruptLogError, match="a line holds more than one action"):
+        list(ld.open(tmp_path).scan().files())
