@@ -38,8 +38,8 @@ def opened(files: dict[str, bytes], *, has_sidecar: bool = False) -> Table:
 def live(table: Table, where: Any = None, *, may_repeat: bool = False, **scan: Any) -> Keys:
     """The live files by key, each once.
 
-    `may_repeat`: a checkpoint in which a path was changed into another one names that file twice. Who reads
-    it in bounded memory cannot tell.
+    `may_repeat`: a checkpoint or a forged sidecar in which a path was changed into another one names a file
+    twice. Who reads it in bounded memory cannot tell.
     """
     found = [(file.path, file.dv_id) for file in table.scan(where, **scan).files()]
     if len(set(found)) != len(found) and not may_repeat:

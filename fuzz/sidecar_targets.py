@@ -31,7 +31,6 @@ class _SidecarTarget:
     table = "sidecar"
     words: tuple[str, ...]
     damage_share = 0.3
-    may_repeat = False  # a path that became another one names that file twice
     change = staticmethod(parquet_changed)
 
     def prepare(self, seeds: Path) -> None:
@@ -48,7 +47,7 @@ class _SidecarTarget:
         """Damage changes no answer; of a forgery any answer will do."""
         table = opened(files, has_sidecar=True)
         where, how = _FILTERS[number % len(_FILTERS)], _ORDERS[number // 4 % len(_ORDERS)]
-        found = live(table, where, may_repeat=self.may_repeat and not is_damage, **how)
+        found = live(table, where, may_repeat=not is_damage, **how)
         if is_damage and how.get("limit") in (None, ALL):
             expect_equal(found, self.truth[where])
         elif is_damage and not set(found) <= set(self.truth[where]):
@@ -167,19 +166,19 @@ class _PlainSidecars(_SidecarTarget):
 class _PartTypes(_Parts):
     """The same with columns that are something else."""
 
-    name, damage_share, change, may_repeat = "part-types", 0.05, staticmethod(retyped), True
+    name, damage_share, change = "part-types", 0.05, staticmethod(retyped)
 
 
 class _DeltaTypes(_DeltaFiles):
     """Likewise."""
 
-    name, damage_share, change, may_repeat = "delta-types", 0.05, staticmethod(retyped), True
+    name, damage_share, change = "delta-types", 0.05, staticmethod(retyped)
 
 
 class _PlainTypes(_PlainSidecars):
     """Likewise."""
 
-    name, change, may_repeat = "plain-types", staticmethod(retyped), True
+    name, change = "plain-types", staticmethod(retyped)
 
 
 def _resealed(body: bytes) -> bytes:
