@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -69,7 +70,7 @@ def show_rows(rows: LazyRecordBatchIterator, *, format_: str, output: str | None
         _show_table(rows)
         return
     writers = {"csv": _write_csv, "jsonl": _write_jsonl, "parquet": _write_parquet}
-    if output is None:
+    if output is None or output == "-":
         writers[format_](rows, write_bytes)
         return
     with _complete_file(output) as write:
@@ -173,11 +174,15 @@ def _complete_file(output: str) -> Iterator[Write]:
             yield file.write
         return
     if target.is_symlink():
-        target = target.resolve()
+        target = Path(os.path.realpath(target))
+        if target.is_symlink():
+            raise LazyDeltaError("the link leads to itself", output, "name another file")
     partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
     try:
         with _told(output):
             with partial.open("xb") as file:
+                if target.exists():
+                    partial.chmod(stat.S_IMODE(target.stat().st_mode))
                 yield file.write
             partial.replace(target)
     finally:

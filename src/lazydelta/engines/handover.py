@@ -126,7 +126,7 @@ def _judged(
         found = plain_files(session, asked, source, types)
         view = _view(session, name, found, types, watch)
         if by_rows:
-            view += f" union all {_nothing(session, source.schema)}"
+            view += f" union all {_nothing(session, name, source.schema)}"
         session.unregister(name)
         session.execute(f"create or replace temp view {spelled(name)} as {view}")
     except NotPlainError as told:
@@ -176,14 +176,15 @@ def _view(session: Duck, name: str, plain: PlainFiles, types: Mapping[str, str],
     return " union all ".join(parts)
 
 
-def _nothing(session: Duck, schema: pa.Schema) -> str:
+def _nothing(session: Duck, name: str, schema: pa.Schema) -> str:
     """No rows, which DuckDB does not know before it looks.
 
     Of files alone it takes the bounds in their footers for the least and the greatest value; with
     `can_have_nan` the greatest is NaN then, whether there is one or not.
     """
-    session.register(_NOTHING, schema.empty_table())
-    return f"select * from {spelled(_NOTHING)}"
+    nothing = f"{_NOTHING} of {name}"
+    session.register(nothing, schema.empty_table())
+    return f"select * from {spelled(nothing)}"
 
 
 def _columns(plain: PlainFiles, form: FormOfFiles, types: Mapping[str, str]) -> str:

@@ -95,10 +95,13 @@ def plain_files(
     partitions = partition_rows(source, files, names)
     is_odd = pc.match_substring_regex(paths, _PATTERN).to_numpy(zero_copy_only=False)
     has_vector = files.column("deletion_vector").is_valid().to_numpy(zero_copy_only=False)
-    candidates = _on_disk(source, files, np.flatnonzero(~is_odd & ~has_vector & partitions.is_told))
+    required = [field.name for field in source.snapshot.schema.fields if not field.nullable]
+    is_whole = ~is_odd & ~has_vector & partitions.is_told
+    for name in set(names) & set(required):
+        is_whole &= partitions.values[name].is_valid().to_numpy(zero_copy_only=False)
+    candidates = _on_disk(source, files, np.flatnonzero(is_whole))
     _check_size(files, candidates)
     stored = {name: types[name] for name in needed if name not in names}
-    required = [field.name for field in source.snapshot.schema.fields if not field.nullable]
     forms = tuple(_forms(session, paths, candidates, stored, [name for name in required if name in stored]))
     chosen = np.concatenate([form.places for form in forms]) if forms else np.zeros(0, np.int64)
     found = PlainFiles(

@@ -28,6 +28,11 @@ _PARAMETERS = re.compile(r"Values were not provided|were provided|parameter", re
 _MEMORY_FIX = (
     "raise memory_limit (--memory-limit), give temp_directory on a disk with room, or ask for less at once"
 )
+# Where a query speaks of such things, none of its texts is repeated.
+_OF_SECRETS = re.compile(
+    r"secret|passw|token|credential|connection_string|\w_?key\b|signature", re.IGNORECASE
+)
+_TEXTS = re.compile(r"'(?:[^']|'')*'?|\$(\w*)\$.*?(?:\$\1\$|\Z)", re.DOTALL)
 _MEND = "mend the query; it is DuckDB's SQL"
 
 
@@ -65,7 +70,8 @@ def kind_of(error: BaseException) -> str:
 
 def _translated(error: Exception, context: SqlContext) -> LazyDeltaError | None:
     """Our error, or None where it is a bug and keeps its traceback."""
-    text, named, query = str(error), kind_of(error), context.query
+    context = msgspec.structs.replace(context, query=_without_secrets(context.query, context.query))
+    text, named, query = _without_secrets(str(error), context.query), kind_of(error), context.query
     if named.startswith(("OutOfMemory", "Outof")):
         return LazyDeltaError(
             f"the query needs more memory than it may use: {_message(text)}", _shown(query), _MEMORY_FIX
@@ -78,6 +84,10 @@ def _translated(error: Exception, context: SqlContext) -> LazyDeltaError | None:
         )
     what = "the SQL does not parse" if named.startswith("Parser") else "the query cannot be run"
     return InvalidRequestError(f"{what}: {_message(text)}", _place(text, context), _fix(text, context.tables))
+
+
+def _without_secrets(text: str, query: str) -> str:
+    return _TEXTS.sub("'…'", text) if _OF_SECRETS.search(query) else text
 
 
 def _is_ducks(error: Exception) -> bool:

@@ -143,4 +143,7 @@ def _not_a_time(value: object) -> InvalidRequestError:
 
 
 def _text(ms: int) -> str:
-    return dt.datetime.fromtimestamp(ms / 1000, dt.UTC).isoformat(timespec="milliseconds")
+    try:
+        return dt.datetime.fromtimestamp(ms / 1000, dt.UTC).isoformat(timespec="milliseconds")
+    except (ValueError, OverflowError):  # beyond Python's years
+        return f"{ms} ms after 1970"

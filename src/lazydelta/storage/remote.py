@@ -21,6 +21,7 @@ from lazydelta.storage.background import pool
 from lazydelta.storage.counters import IoCounters, IoTicket
 from lazydelta.storage.deadline import NEVER, Deadline
 from lazydelta.storage.failures import FAILURES, judge, no_credentials
+from lazydelta.storage.forks import check_fork
 from lazydelta.storage.in_time import awaited, in_time
 from lazydelta.storage.interface import ObjectInfo, ObjectNotFoundError, ObjectTooShortError, past_end
 from lazydelta.storage.names import checked_name, uri_of
@@ -288,6 +289,7 @@ class RemoteStorage:
     ) -> T:
         """One request over the wire, counted whatever comes of it."""
         where = uri_of(self.root, name)
+        check_fork(where)
         self._enter(retrier, where)
         ticket = ticket or self._counters.begin(kind)
 

@@ -118,6 +118,21 @@ def test_a_pipe_is_written_to_and_stays_one(run: Run, readings: str, tmp_path: P
     assert pipe.is_fifo()
 
 
+def test_a_file_keeps_its_mode_and_a_link_to_itself_is_refused(
+    run: Run, readings: str, tmp_path: Path
+) -> None:
+    target, link = tmp_path / "out.csv", tmp_path / "link.csv"
+    target.touch(mode=0o600)
+    assert run("sql", readings, "select 1 as x", "--output", target).exit_code == 0
+    assert target.stat().st_mode & 0o777 == 0o600
+    link.symlink_to(link.name)
+    assert "the link leads to itself" in run("sql", readings, "select 1 as x", "--output", link).err
+
+
+def test_a_dash_is_stdout(run: Run, readings: str) -> None:
+    assert run("sql", readings, "select 1 as x", "--output", "-").out == "x\n1\n"
+
+
 def test_more_tables_are_named_by_an_option(run: Run, readings: str, tmp_path: Path) -> None:
     other = str(tmp_path / "names")
     write_deltalake(other, pa.table({"device": ["sensor-1"], "name": ["boiler"]}))

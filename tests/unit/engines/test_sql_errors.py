@@ -121,3 +121,20 @@ def test_a_session_without_access_to_files_reads_tables_all_the_same(
         for query in (f"copy r to '{tmp_path}/x.csv'", "select * from read_csv('/etc/passwd')"):
             with pytest.raises(LazyDeltaError, match="disabled"):
                 connection.sql(query).fetchall()
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "create secret s (type azure, connection_string 'hush-hush') x",
+        "attach 'x' (password 'hush-hush')",
+        "attach 'x' (encryption_key $$hush-hush$$, nope 1)",
+        "select 'hush-hush' as account_key from nowhere",
+    ],
+)
+def test_no_text_of_a_query_about_secrets_is_repeated(tmp_path: Path, query: str) -> None:
+    write_deltalake(str(tmp_path), pa.table({"x": [1]}))
+    with pytest.raises(LazyDeltaError) as told:
+        ld.open(tmp_path).sql(query).fetchall()
+    assert "hush" not in str(told.value)
+    assert query.split(maxsplit=1)[0] in str(told.value)

@@ -166,3 +166,31 @@ def _one_file(folder: Path, rows: pa.Table, schema: pa.Schema, **how: Any) -> ld
     action = {"add": add(path.name, partition={}, size=path.stat().st_size)}
     (folder / "_delta_log" / f"{1:020d}.json").write_text(json.dumps(action) + "\n")
     return ld.open(folder)
+
+
+def test_tables_of_different_columns_are_not_mixed_up(tmp_path: Path) -> None:
+    numbers, names, wide = (str(tmp_path / name) for name in ("numbers", "names", "wide"))
+    write_deltalake(numbers, pa.table({"id": pa.array(range(12), pa.int64())}))
+    write_deltalake(names, pa.table({"name": [f"n{at}" for at in range(12)]}))
+    write_deltalake(wide, pa.table({"id": pa.array(range(6), pa.int64()), "x": [1.5] * 6, "y": ["z"] * 6}))
+    found = ld.sql("select (select max(id) from a), (select max(name) from b)", a=numbers, b=names)
+    assert found.handed_over == "a, b"
+    assert found.fetchall() == [(11, "n9")]
+    joined = ld.sql("select count(*), max(c.x), max(a.id) from a join c using (id)", a=numbers, c=wide)
+    assert sorted((joined.handed_over or "").split(", ")) == ["a", "c"]
+    assert joined.fetchall() == [(6, 1.5, 5)]
+    with ld.connect({"a": numbers, "b": names, "c": wide}) as session:
+        for _ in range(2):
+            assert session.sql("select count(*) from a join c using (id)").fetchall() == [(6,)]
+            assert session.sql("select max(name) from b").fetchall() == [("n9",)]
+
+
+def test_a_null_partition_value_that_may_not_be_is_an_error_whoever_reads(tmp_path: Path) -> None:
+    schema = pa.schema([("x", pa.int64()), pa.field("p", pa.string(), nullable=False)])
+    DeltaTable.create(str(tmp_path), schema, partition_by=["p"])
+    pq.write_table(pa.table({"x": pa.array([1], pa.int64())}), tmp_path / "a.parquet")
+    size = (tmp_path / "a.parquet").stat().st_size
+    action = {"add": add("a.parquet", partition={"p": None}, size=size)}
+    (tmp_path / "_delta_log" / f"{1:020d}.json").write_text(json.dumps(action) + "\n")
+    with pytest.raises(CorruptDataError, match="'p' is NOT NULL in the table"):
+        ld.open(tmp_path).sql("select p, count(*) from t group by p").read_all()

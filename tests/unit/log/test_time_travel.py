@@ -138,3 +138,10 @@ def test_rule_15_a_version_and_a_moment_together_are_refused(tmp_path: Path) -> 
     table = TableBuilder(tmp_path).commit(["a"])
     with pytest.raises(LazyDeltaError):
         ld.open(str(table.path), version=0, timestamp=moment(FIRST_COMMIT_MS))
+
+
+@pytest.mark.parametrize("moment", [datetime.max.replace(tzinfo=UTC), "9999-12-31T23:59:59-12:00"])
+def test_a_time_beyond_pythons_years_is_after_the_last_commit(tmp_path: Path, moment: datetime | str) -> None:
+    TableBuilder(tmp_path).commit(["a"])
+    with pytest.raises(VersionNotFoundError, match="after the last commit"):
+        ld.open(tmp_path, timestamp=moment)
