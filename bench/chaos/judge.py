@@ -37,7 +37,7 @@ def kind_of(error: LazyDeltaError, asked: Asked, *, has_deadline: bool) -> str |
     elif isinstance(error, CorruptDataError):
         if _is_vacuumed(error, asked):
             return VACUUMED
-    elif isinstance(error, StorageError) and has_deadline and "deadline" in error.what:
+    elif isinstance(error, StorageError) and has_deadline and _is_late(error):
         return DEADLINE
     return None
 
@@ -59,6 +59,10 @@ def is_readable(objects: Objects, version: int) -> bool:
         for floor in floors
         if floor <= version
     )
+
+
+def _is_late(error: StorageError) -> bool:
+    return "deadline" in error.what or "was not open within" in error.what
 
 
 def _is_vacuumed(error: CorruptDataError, asked: Asked) -> bool:
