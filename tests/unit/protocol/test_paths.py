@@ -61,9 +61,13 @@ def test_an_absolute_path_takes_the_scheme_and_authority_of_the_table() -> None:
 
 @given(st.lists(st.lists(PIECES, min_size=1, max_size=6).map("".join), max_size=8))
 def test_a_column_is_spelled_as_its_rows_are(paths: list[str]) -> None:
-    assert canonical_paths(pa.array(paths, pa.string()), ROOT).to_pylist() == [
-        canonical_path(path, ROOT) for path in paths
-    ]
+    try:
+        expected = [canonical_path(path, ROOT) for path in paths]
+    except CorruptLogError:  # pieces may make an escape that is no text
+        with pytest.raises(CorruptLogError):
+            canonical_paths(pa.array(paths, pa.string()), ROOT)
+    else:
+        assert canonical_paths(pa.array(paths, pa.string()), ROOT).to_pylist() == expected
 
 
 def test_a_slice_of_a_column_is_spelled_as_its_rows_are() -> None:
