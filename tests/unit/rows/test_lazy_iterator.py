@@ -254,6 +254,19 @@ def test_nothing_leaks_over_many_abandoned_scans(url: str, how: str) -> None:
     assert threading.active_count() <= threads
 
 
+def ended(code: str) -> str:
+    """What a process of its own printed, after it ended well and in silence."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
 @pytest.mark.parametrize("holder", ["batches", "batches.to_reader()", "pa.table(batches).to_reader()"])
 def test_the_interpreter_exits_cleanly_with_an_open_reader(url: str, holder: str) -> None:
     code = f"""
@@ -263,14 +276,7 @@ def test_the_interpreter_exits_cleanly_with_an_open_reader(url: str, holder: str
         first = next(iter(held))
         print(first.num_rows)
     """
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
+    ended(code)
 
 
 @pytest.mark.parametrize(
@@ -293,15 +299,7 @@ def test_a_thread_that_outlives_the_main_one_reads_to_its_end(url: str, work: st
             print({work}, flush=True)
         threading.Thread(target=read).start()
     """
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.strip()
+    assert ended(code).strip()
 
 
 def test_two_iterators_of_one_scan_do_not_disturb_each_other(scan: ld.Scan) -> None:
