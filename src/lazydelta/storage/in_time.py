@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from functools import cache
 from typing import TypeVar
 
 from lazydelta import limits
 from lazydelta.storage.deadline import NEVER, Deadline
+from lazydelta.storage.worker_threads import WorkerThreads
 
 T = TypeVar("T")
 
@@ -26,11 +27,7 @@ def in_time(call: Callable[[], T], deadline: Deadline, where: str) -> T:
     """The call's answer, or the error of the deadline."""
     if deadline.at == NEVER.at:
         return call()
-    try:
-        future = _threads().submit(call)
-    except RuntimeError:  # the interpreter is shutting down
-        return call()
-    return awaited(future, deadline, where)
+    return awaited(_threads().submit(call), deadline, where)
 
 
 def awaited(future: Future[T], deadline: Deadline, where: str) -> T:
@@ -46,10 +43,9 @@ def awaited(future: Future[T], deadline: Deadline, where: str) -> T:
 
 
 @cache
-def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(
-        limits.HOSTS_BUSY_MAX * limits.CONNECTIONS_MAX, thread_name_prefix="lazydelta-in-time"
-    )
+def _threads() -> WorkerThreads:
+    count = limits.HOSTS_BUSY_MAX * limits.CONNECTIONS_MAX
+    return WorkerThreads(count, thread_name_prefix="lazydelta-in-time")
 
 
 os.register_at_fork(after_in_child=_threads.cache_clear)

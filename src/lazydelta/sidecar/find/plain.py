@@ -41,7 +41,6 @@ from lazydelta.storage import ObjectInfo, Storage
 _NAME = re.compile(r"^v(\d{1,20})\.parquet$")
 _REQUIRED = ("path", "size", "modification_time")  # and compared with the checkpoint's
 _ON_REQUEST = ("tags", "base_row_id", "default_row_commit_version", "clustering_provider")
-_MAPPING_PROPERTY = "delta.columnMapping.mode"
 _Extremes = tuple[object, object]
 
 
@@ -76,7 +75,7 @@ def plain_source(
 ) -> MetadataSource:
     """The file as a sidecar of one part, once it has proven itself."""
     where = f"{storage.root}/{info.name}"
-    if metadata.configuration.get(_MAPPING_PROPERTY, "none") != "none":
+    if metadata.mapping_mode != "none":
         raise damaged("names of its columns may be logical or physical, and the table maps them", where)
     _check_age(info, segment, where)
     with closing(TierFile(storage, info.name, info.size_bytes)) as tier:
