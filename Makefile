@@ -12,7 +12,7 @@ export LAZYDELTA_CACHE := $(CACHE)
 # Tests start the command hundreds of times: where this is set, each start would compile every module anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help venv lint unit test demo bench bench-full docs-reference lock clean
+.PHONY: help venv lint unit test demo bench bench-full docs docs-reference screenshots lock clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -31,8 +31,8 @@ java:
 	@$(PYTHON) requirements/check_machine.py java
 
 lint: venv ## Format check, lint, types, import contract.
-	$(BIN)/ruff format --check src tests bench fuzz requirements docs
-	$(BIN)/ruff check src tests bench fuzz requirements docs
+	$(BIN)/ruff format --check src tests bench fuzz requirements docs examples
+	$(BIN)/ruff check src tests bench fuzz requirements docs examples
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
@@ -42,15 +42,23 @@ unit: venv ## The fast tests: no Spark, no servers.
 test: java lint ## Everything: lint, types, imports, all tests with their real servers.
 	$(PYTEST)
 
+screenshots: venv ## Make the pictures of docs/web-page.md anew, in a real browser.
+	LAZYDELTA_SCREENSHOTS=1 $(BIN)/pytest --quiet tests/integration/serve/page/test_page_screenshots.py
+
 docs-reference: venv ## Write the generated pages of docs/reference anew.
 	$(BIN)/python docs/generate_reference.py
 
+docs: venv ## The documentation as a site in build/site; dead links and pages left out are errors.
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "open build/site/index.html, or, for its search: python3 -m http.server --bind 127.0.0.1 --directory build/site"
+
 -include bench/targets.mk
 -include fuzz/targets.mk
+-include src/lazydelta/capi/targets.mk
 
 lock: venv ## Write requirements/dev.lock anew from pyproject.toml.
 	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --universal --generate-hashes \
 	  --no-header --python-version 3.11 --output-file requirements/dev.lock
 
 clean: ## Remove what the other targets made.
-	rm -rf $(VENV) $(CACHE) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(CACHE) build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

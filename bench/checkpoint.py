@@ -28,6 +28,7 @@ from bench.totals import FileTotals
 # Spark's `parquet.block.size`, which counts bytes after encoding and compression.
 ROW_GROUP_BYTES = 128 * 1024 * 1024
 _CHUNK_FILES = 65_536
+_MODIFIED_MS = TODAY_US // 1000
 # Spark distributes its state over 50 partitions by the hash of the path; rows without a path fall into
 # the 43rd, so protocol and metadata lie deep inside the checkpoint.
 SPARK_PARTITIONS, _PARTITION_OF_NULL = 50, 42
@@ -74,9 +75,11 @@ def write_checkpoint(spec: TableSpec, log: Path, order: Ints, totals: FileTotals
     hint: dict[str, Any] = {}
     if spec.is_v2:
         (log / "_sidecars").mkdir()
-        names = [_sidecar_name(spec, part) for part in range(spec.checkpoint_parts)]
+        names = [sidecar_name(spec, part) for part in range(spec.checkpoint_parts)]
         parts = _write_parts(spec, log / "_sidecars", names, order, totals)
-        hint["v2Checkpoint"] = _write_top_level(spec, log / f"{stem}.{_unique(spec, 0)}", parts)
+        listed = [listed_sidecar(part.path.name, part.size_bytes) for part in parts]
+        rows = sum(part.row_count for part in parts)
+        hint["v2Checkpoint"] = write_top_level(spec, log, listed, actions=rows)
         size, rows = sum(p.size_bytes for p in parts) + hint["v2Checkpoint"]["sizeInBytes"], len(parts) + 3
     else:
         count = spec.checkpoint_parts if spec.checkpoint == "v1-multipart" else 1
@@ -182,24 +185,32 @@ def _readings(kind: pa.Schema) -> list[str]:
     ]
 
 
-def _write_top_level(spec: TableSpec, stem: Path, sidecars: list[Part]) -> dict[str, Any]:
+def listed_sidecar(name: str, size_bytes: int) -> dict[str, Any]:
+    """What a V2 checkpoint says of one of its files."""
+    return {"path": name, "sizeInBytes": size_bytes, "modificationTime": _MODIFIED_MS}
+
+
+def write_top_level(
+    spec: TableSpec,
+    log: Path,
+    listed: list[dict[str, Any]],
+    *,
+    actions: int,
+    version: int = CHECKPOINT_VERSION,
+) -> dict[str, Any]:
     """The V2 checkpoint's own file; returns what `_last_checkpoint` says of it."""
-    modified = TODAY_US // 1000
-    listed = [
-        {"path": part.path.name, "sizeInBytes": part.size_bytes, "modificationTime": modified}
-        for part in sidecars
-    ]
-    tags = {"sidecarNumActions": str(sum(p.row_count for p in sidecars)), "numOfAddFiles": str(spec.files)}
-    about = {"version": CHECKPOINT_VERSION, "tags": tags}
+    stem = log / f"{version:020d}.checkpoint.{_unique(spec, 0)}"
+    tags = {"sidecarNumActions": str(actions), "numOfAddFiles": str(spec.files)}
+    about = {"version": version, "tags": tags}
     state = [("protocol", protocol(spec)), ("metaData", metadata(spec))]
     if spec.checkpoint == "v2-json":
         path = stem.with_name(stem.name + ".json")
-        actions = [("checkpointMetadata", about), *(("sidecar", sidecar) for sidecar in listed), *state]
-        path.write_bytes(b"".join(line(kind, action) for kind, action in actions))
+        told = [("checkpointMetadata", about), *(("sidecar", sidecar) for sidecar in listed), *state]
+        path.write_bytes(b"".join(line(kind, action) for kind, action in told))
     else:
         path = stem.with_name(stem.name + ".parquet")
         kind = top_level_schema()
-        tagged = {"version": CHECKPOINT_VERSION, "tags": list(tags.items())}
+        tagged = {"version": version, "tags": list(tags.items())}
         rows = [
             {"checkpointMetadata": tagged},
             *({"sidecar": sidecar | {"tags": None}} for sidecar in listed),
@@ -208,13 +219,14 @@ def _write_top_level(spec: TableSpec, stem: Path, sidecars: list[Part]) -> dict[
         with open_writer(path, kind) as writer:
             writer.write_table(pa.concat_tables(tables))
     actions_of_table = [{kind: action} for kind, action in state]
-    size = {"sizeInBytes": path.stat().st_size, "modificationTime": modified}
+    size = {"sizeInBytes": path.stat().st_size, "modificationTime": _MODIFIED_MS}
     return {"path": path.name, **size, "nonFileActions": actions_of_table, "sidecarFiles": listed}
 
 
-def _sidecar_name(spec: TableSpec, part: int) -> str:
+def sidecar_name(spec: TableSpec, part: int, version: int = CHECKPOINT_VERSION) -> str:
+    """Of one of the files of a V2 checkpoint."""
     place = f"{part + 1:010d}.{spec.checkpoint_parts:010d}"
-    return f"{CHECKPOINT_VERSION:020d}.checkpoint.{place}.{_unique(spec, part + 1)}.parquet"
+    return f"{version:020d}.checkpoint.{place}.{_unique(spec, part + 1)}.parquet"
 
 
 def _unique(spec: TableSpec, number: int) -> str:

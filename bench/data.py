@@ -11,6 +11,7 @@ from __future__ import annotations
 import struct
 import uuid
 import zlib
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +34,16 @@ def write_data(spec: TableSpec, out: Path, history: History) -> None:
         _write_file(spec, out, number)
     for number, generation in sorted(deleted):
         _write_dv(spec, out, number, generation)
+
+
+def write_numbered(spec: TableSpec, out: Path, numbers: Iterable[int], generations: Iterable[int]) -> None:
+    """Write these files, where they are not there, and the deletion vectors of those that have one."""
+    for number, generation in zip(numbers, generations, strict=True):
+        path = out / Files(spec, np.array([number])).path_text().tobytes().decode()
+        if not path.exists():
+            _write_file(spec, out, number)
+        if generation:
+            _write_dv(spec, out, number, generation)
 
 
 def dv_bytes(row_count: int) -> bytes:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,11 +17,13 @@ from statistics import median
 
 import msgspec
 
+from bench.bars import save_bars
 from bench.ladder_levels import L7
 from bench.ladder_runs import Conduct, Place, Run, run_level, started
 from bench.ladder_tables import HOUR, ladder_spec, ladder_table
+from bench.pages import RESULTS, promises_kept, say
 from bench.promises import Check
-from bench.run import RESULTS, warm_up
+from bench.run import warm_up
 from bench.tables import cache_folder
 from lazydelta import limits
 
@@ -42,7 +43,7 @@ class FaultRuns(msgspec.Struct, frozen=True, kw_only=True):
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; returns the exit code."""
     options = _parser().parse_args(arguments)
-    _say(f"table of {options.files:,} files and its sidecar …")
+    say(f"table of {options.files:,} files and its sidecar …")
     table = ladder_table(ladder_spec(options.files))
     warm_up(table.table.path)
     calm: list[Run] = []
@@ -55,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         kinds = (one, calm), (other, broken)
         for number in range(options.rounds):
             for place, runs in kinds if number % 2 == 0 else kinds[::-1]:
-                conduct = Conduct(place=place, rounds=1, timeout_s=options.timeout, say=_say)
+                conduct = Conduct(place=place, rounds=1, timeout_s=options.timeout, say=say)
                 runs.append(run_level(table, L7, HOUR, conduct, number=number))
     results = FaultRuns(
         files=options.files,
@@ -69,7 +70,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "faults.json").write_bytes(msgspec.json.format(msgspec.json.encode(results)))
     (options.out / "faults.md").write_text(page)
-    print(page)
+    picture = save_bars("faults", {"seconds of the last hour, median": _medians(results)}, folder=options.out)
+    print(f"{page}\n{picture}")
     return int(not all(check.passed for check in checks))
 
 
@@ -112,9 +114,13 @@ def told(results: FaultRuns, checks: Sequence[Check]) -> str:
         "",
         f"{len(met)} of {len(results.broken)} runs met a reset, {retries} attempts were repeated.",
         "",
-        *(f"- {'holds' if check.passed else 'FAILS'}: {check.promise}: {check.measured}" for check in checks),
+        *promises_kept(checks),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _medians(results: FaultRuns) -> dict[str, float]:
+    return {"without resets": median(_seconds(results.calm)), "with resets": median(_seconds(results.broken))}
 
 
 def _row(name: str, runs: Sequence[Run]) -> str:
@@ -154,10 +160,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--timeout", type=float, default=120, help="seconds for one run")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the results")
     return parser
-
-
-def _say(text: str) -> None:
-    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import random
 import socket
 import struct
-import sys
 import time
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 
-from bench.ladder_server import BucketHandler, make_server
+from bench.ladder_server import BucketHandler, make_server, serve_until_ended
 
 
 class BreakingHandler(BucketHandler):
@@ -72,11 +70,7 @@ def main(arguments: list[str] | None = None) -> None:
     server = make_breaking_server(
         options.folder, latency_ms=options.latency_ms, reset_share=options.reset_share, seed=options.seed
     )
-    print(json.dumps({"port": server.server_port}), flush=True)
-    try:
-        server.serve_forever()
-    except KeyboardInterrupt:
-        sys.exit(0)
+    serve_until_ended(server)
 
 
 if __name__ == "__main__":

@@ -3,23 +3,21 @@
 Why: removes in the tail name files of the checkpoint, and tests ask which files must be live; nobody has
 to keep ten million descriptions for that.
 Contract: pure and vectorised; widths are fixed (see `fixed_text`). Files below `spec.files` lie in the
-checkpoint, older ones first, spread over a year that ends yesterday; the tail's files are of today.
+checkpoint, older ones first, spread over days that end yesterday; the tail's files are of today.
 Statistics look as Delta on Spark writes them (column order, millisecond timestamps, shortest doubles).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bench.fixed_text import Ints, Text, Words, digits, joined, looked_up, uuid_text, uuid_z85
-from bench.spec import DAY_US, DAYS_IN_CHECKPOINT, DEAD_FILES_FROM, TODAY_US, TableSpec
+from bench.spec import DAY_US, DEAD_FILES_FROM, TODAY_US, TableSpec
 
-_FIRST_DAY = TODAY_US // DAY_US - DAYS_IN_CHECKPOINT
-# Row i of the table is the text of day i, counted from the first day of the checkpoint.
-_DAYS = [str(np.datetime64(_FIRST_DAY + day, "D")) for day in range(DAYS_IN_CHECKPOINT + 1)]
 _LONGEST_FILE_US = 600_000_000
 # Fifteen digits: a double keeps them, and they are its shortest text.
 _VALUE_UNIT = 10**12
@@ -85,9 +83,9 @@ class Files:
         """The first `event_time`, in milliseconds as the statistics have it."""
         spec, numbers = self.spec, self.numbers
         older = np.where(numbers >= DEAD_FILES_FROM, numbers - DEAD_FILES_FROM, numbers)
-        older_step = DAYS_IN_CHECKPOINT * DAY_US // spec.files
+        older_step = spec.days * DAY_US // spec.files
         newer_step = spec.tail_minutes * 60_000_000 // (spec.tail_commits * spec.tail_adds + 1)
-        start = TODAY_US - DAYS_IN_CHECKPOINT * DAY_US
+        start = TODAY_US - spec.days * DAY_US
         older_us = start + older * older_step
         newer_us = TODAY_US + (numbers - spec.files) * newer_step
         in_tail = (numbers >= spec.files) & (numbers < DEAD_FILES_FROM)
@@ -124,7 +122,7 @@ class Files:
 
     def date_text(self) -> Text:
         """`2026-02-10`."""
-        return looked_up(self.days - _FIRST_DAY, _DAYS)
+        return _day_text(self.days)
 
     def hour_text(self) -> Text:
         """`2026021022`: the partition `_event_hour`."""
@@ -210,10 +208,21 @@ def as_double(value: Ints) -> NDArray[np.float64]:
     return value / float(_VALUE_UNIT)
 
 
+def _day_text(days: Ints) -> Text:
+    """`2026-02-10`, of days since 1970."""
+    first, last = (int(days.min()), int(days.max())) if len(days) else (0, 0)
+    return looked_up(days - first, _days_between(first, last))
+
+
+@lru_cache(maxsize=16)
+def _days_between(first: int, last: int) -> tuple[str, ...]:
+    return tuple(str(np.datetime64(day, "D")) for day in range(first, last + 1))
+
+
 def _instant(time_ms: Ints) -> Text:
     """`2026-02-10T22:15:00.125Z`."""
     of_day = time_ms % 86_400_000
-    day = looked_up(time_ms // 86_400_000 - _FIRST_DAY, _DAYS)
+    day = _day_text(time_ms // 86_400_000)
     hour, minute = digits(of_day // 3_600_000, 2), digits(of_day // 60_000 % 60, 2)
     second, milli = digits(of_day // 1000 % 60, 2), digits(of_day % 1000, 3)
     return joined([day, b"T", hour, b":", minute, b":", second, b".", milli, b"Z"], len(time_ms))

@@ -54,8 +54,8 @@ def generate(out: Path, spec: TableSpec) -> Expected:
         _write_loading_commits(spec, log, totals)
     else:
         write_checkpoint(spec, log, file_order(spec), totals)
-        _write_commit_of_checkpoint(spec, log)
-    _write_tail(spec, log, history, totals)
+        write_commit_of_checkpoint(spec, log)
+    write_tail(spec, log, history, totals)
     write_data(spec, out, history)
     return _expected(spec, log, history, totals)
 
@@ -100,7 +100,7 @@ def _write_loading_commits(spec: TableSpec, log: Path, totals: FileTotals) -> No
         _put_commit(spec, log, version, b"".join([_info(spec, version, "WRITE"), *adds]), totals)
 
 
-def _write_commit_of_checkpoint(spec: TableSpec, log: Path) -> None:
+def write_commit_of_checkpoint(spec: TableSpec, log: Path) -> None:
     """`C.json` lies beside the checkpoint that contains it."""
     version = spec.base_version
     numbers = np.arange(max(0, spec.files - spec.tail_adds), spec.files)
@@ -109,7 +109,8 @@ def _write_commit_of_checkpoint(spec: TableSpec, log: Path) -> None:
     _put(log / f"{version:020d}.json", content, commit_time_ms(spec, version))
 
 
-def _write_tail(spec: TableSpec, log: Path, history: History, totals: FileTotals) -> None:
+def write_tail(spec: TableSpec, log: Path, history: History, totals: FileTotals) -> None:
+    """The commits after the checkpoint, and checksums with their sums."""
     if spec.crc:
         _put_checksum(spec, log, spec.base_version, totals)
     for commit in history.commits:

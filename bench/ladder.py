@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -31,8 +30,9 @@ from bench.ladder_tables import (
     ladder_table,
     width_spec,
 )
-from bench.run import RESULTS, warm_up
-from bench.tables import REPOSITORY, cache_folder
+from bench.pages import DOCS, RESULTS, say
+from bench.run import warm_up
+from bench.tables import cache_folder
 
 _FILES, _FILES_FULL = 1_000_000, 10_000_000
 
@@ -41,13 +41,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; returns the exit code."""
     options = _parser().parse_args(arguments)
     files = options.files or (_FILES_FULL if options.full else _FILES)
-    _say(f"table of {files:,} files and its sidecar …")
+    say(f"table of {files:,} files and its sidecar …")
     table = ladder_table(ladder_spec(files), rebuild=options.rebuild)
     wide_files = min(files, options.wide_files or files)
     pair: dict[str, LadderTable] = {}
     if not options.no_wide:
         for label, width in (("narrow", NARROW_WIDTH), ("wide", WIDE_WIDTH)):
-            _say(f"table of {wide_files:,} files, {3 * width} columns of statistics …")
+            say(f"table of {wide_files:,} files, {3 * width} columns of statistics …")
             pair[label] = ladder_table(width_spec(wide_files, width), rebuild=options.rebuild)
     runs = list(_all_runs(table, pair, options))
     budget = hour_budget(table)
@@ -75,7 +75,7 @@ def _all_runs(table: LadderTable, pair: dict[str, LadderTable], options: argpars
                     place=place,
                     rounds=options.rounds,
                     timeout_s=options.timeout,
-                    say=_say,
+                    say=say,
                     queries=tuple(options.query or ()),
                 )
                 yield from _runs_at(table, pair, conduct, options)
@@ -100,10 +100,9 @@ def _tell(results: Results, folder: Path, *, is_full: bool) -> int:
     page = save_ladder(folder, "ladder-full" if is_full else "ladder-small", results)
     print(page.read_text())
     if is_full:
-        docs = REPOSITORY / "docs"
         picture = page.with_suffix(".png")
-        shutil.copyfile(picture, docs / "ladder.png")
-        (docs / "ladder.md").write_text(page.read_text().replace(picture.name, "ladder.png"))
+        shutil.copyfile(picture, DOCS / "ladder.png")
+        (DOCS / "ladder.md").write_text(page.read_text().replace(picture.name, "ladder.png"))
     print(f"Saved: {page} and, beside it, the picture and JSON.")
     return int(is_full and not all(check.passed for check in results.checks))
 
@@ -125,10 +124,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the results")
     parser.add_argument("--rebuild", action="store_true", help="build the sidecars anew")
     return parser
-
-
-def _say(text: str) -> None:
-    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 
 from bench.growing import hour_text
 from bench.ladder_promises import Budget
-from bench.ladder_tables import LAZY, LadderTable, since_ms
+from bench.ladder_tables import LadderTable, since_ms
+from lazydelta.sidecar.format.names import LAZY_FOLDER
 
 _COLUMNS = ("path", "size")
 _VECTOR = "dv."
@@ -36,7 +37,7 @@ def projected_bytes(table: LadderTable, since_hour: str) -> int:
         groups = [group for group in manifest.row_groups if group.part == number]
         matching = [at for at, group in enumerate(groups) if (group.event_hour_max or "") >= since_hour]
         if matching:
-            about = pq.ParquetFile(table.table.path / LAZY / part.file).metadata
+            about = pq.ParquetFile(table.table.path / LAZY_FOLDER / part.file).metadata
             chunks = [about.row_group(at).column(n) for at in matching for n in range(about.num_columns)]
             total += sum(
                 chunk.total_compressed_size

@@ -12,10 +12,10 @@ import msgspec
 
 from lazydelta import limits
 from lazydelta.log.snapshot import open_snapshot
-from lazydelta.protocol.names import LOG_FOLDER
 from lazydelta.settings import Settings
 from lazydelta.sidecar.find.discover import SidecarAwareProvider
 from lazydelta.sidecar.format.memory import TakenOnce
+from lazydelta.sidecar.format.names import sidecar_folder
 from lazydelta.sidecar.read.reading import SidecarReading
 from lazydelta.storage import open_storage
 from lazydelta.table import Table
@@ -184,7 +184,7 @@ def open_at(level: Level, url: str, storage_options: dict[str, str]) -> Table:
         return open_table(url, settings=settings)
     reading = SidecarReading(
         is_enabled=level.has_sidecar,
-        folder=f"{LOG_FOLDER}/{settings.sidecar_directory}",
+        folder=sidecar_folder(settings.sidecar_directory),
         uses_manifest=level.uses_manifest,
         projects_columns=level.projects,
         prunes=level.prunes,

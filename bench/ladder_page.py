@@ -19,8 +19,8 @@ from bench.ladder_picture import bars, picture
 from bench.ladder_promises import Budget
 from bench.ladder_runs import Run
 from bench.ladder_tables import EVENT, QUERIES
+from bench.pages import table_head, table_line, verdicts
 from bench.promises import Check
-from bench.report import table_line, verdicts
 
 _PLACES = {"disk": "On the local disk", "store": "Behind {latency:g} ms for every request"}
 _RUNG_COLUMNS = (
@@ -112,8 +112,7 @@ def _rungs(given: Sequence[Cell], place: str, results: Results) -> str:
         "",
         f"{results.answers['hour']:,} files. Requests, round trips and bytes {counted}.",
         "",
-        table_line(_RUNG_COLUMNS),
-        table_line(["---"] * len(_RUNG_COLUMNS)),
+        *table_head(_RUNG_COLUMNS),
         *(table_line(_rung(given, level, place)) for level in LEVELS),
     ]
     notes = _notes(given, place)
@@ -154,8 +153,7 @@ def _windows(given: Sequence[Cell], place: str, results: Results) -> str:
         "",
         "Time to complete, and memory over import. Below L7 the consumer of `take 100` pulls everything.",
         "",
-        table_line(columns),
-        table_line(["---"] * len(columns)),
+        *table_head(columns),
     ]
     for level in LEVELS:
         found = [find(given, level=level.name, query=query.name, place=place) for query in queries]
@@ -177,7 +175,7 @@ def _memory(given: Sequence[Cell]) -> str:
         ("everything", find(given, level="L7", query="all")),
     )
     columns = ("L7 on the local disk", "resident, MB", "Arrow, MB", "CPU")
-    lines = ["## Memory", "", table_line(columns), table_line(["---"] * len(columns))]
+    lines = ["## Memory", "", *table_head(columns)]
     for words, cell in asked:
         if cell is not None:
             figures = [_megabytes(cell.median(name)) for name in ("peak_mb", "arrow_mb")]
@@ -195,7 +193,7 @@ def _cache(given: Sequence[Cell]) -> str:
         "with max_staleness",
         "cache holds",
     )
-    lines = ["## The cache", "", table_line(columns), table_line(["---"] * len(columns))]
+    lines = ["## The cache", "", *table_head(columns)]
     for place, words in (("disk", "local disk"), ("store", "store")):
         cached, stale = (find(given, level=name, place=place) for name in ("L8", "L8s"))
         again = find(given, level="L7", query="again", place=place)
@@ -230,7 +228,7 @@ def _width(given: Sequence[Cell], results: Results) -> str:
         return ""
     columns = ("place", "stat columns", "complete", "memory, MB", "requests", "bytes")
     about = f"The last hour of two tables of {results.wide_files:,} files without a tail, at L7."
-    head = ["## Wide tables", "", about, "", table_line(columns), table_line(["---"] * len(columns))]
+    head = ["## Wide tables", "", about, "", *table_head(columns)]
     return "\n".join([*head, *rows])
 
 

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -62,6 +62,18 @@ class Conduct(msgspec.Struct, frozen=True, kw_only=True):
     timeout_s: float
     say: Say
     queries: tuple[str, ...] = ()  # by name; none: all of them
+
+
+class AskedTable(Protocol):
+    """A table that a query can be asked of, and how many files each query must find."""
+
+    @property
+    def path(self) -> Path:
+        """Where it lies, or would; a store has it by its last name."""
+
+    @property
+    def answers(self) -> dict[str, int]:
+        """By the query's name."""
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
@@ -167,7 +179,7 @@ def run_peers(table: LadderTable, conduct: Conduct) -> Iterator[Run]:
 
 
 def run_level(
-    table: LadderTable,
+    table: AskedTable,
     level: Level,
     query: Query,
     conduct: Conduct,
@@ -179,7 +191,7 @@ def run_level(
 ) -> Run:
     """One query at one level."""
     place = conduct.place
-    command = _module("ladder_reader", level.name, place.url(table.table.path), "--query", query.name)
+    command = _module("ladder_reader", level.name, place.url(table.path), "--query", query.name)
     command += ["--storage-options", json.dumps(place.options()), *_account(place), *extra]
     command += [] if query.where() is None else ["--where", str(query.where())]
     command += [] if query.limit is None else ["--limit", str(query.limit)]
@@ -225,7 +237,7 @@ def _with_account(facts: dict[str, Any]) -> dict[str, Any]:
     return facts | own | {name: account[name] for name in names}
 
 
-def _miscount(table: LadderTable, query: Query, facts: dict[str, Any]) -> str | None:
+def _miscount(table: AskedTable, query: Query, facts: dict[str, Any]) -> str | None:
     wanted = table.answers.get(query.name, query.limit)
     counted = facts.get("files")
     if counted is None or counted == wanted:

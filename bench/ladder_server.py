@@ -1,9 +1,9 @@
-"""A folder served as an S3 bucket, with latency: `python -m bench.ladder_server FOLDER --latency-ms 30`.
+"""A bucket served as S3 does, with latency: `python -m bench.ladder_server FOLDER --latency-ms 30`.
 
 Why: on a store every request costs a round trip, and that decides how long a query takes. Emulators hold what
 they serve in memory, or a database; ten million files' log is read from the disk here, as it lies.
-Contract: read-only, loopback only, unsigned requests to the bucket `ladder`: list (version 2), get, range,
-head. Prints its port as JSON. Every request waits before it is answered; the line is not slowed down.
+Contract: loopback only, unsigned requests to the bucket `ladder`: list (version 2), get, range, head, put if
+absent. Prints its port as JSON. Every request waits before it is answered; the line is not slowed down.
 `/-/account` tells requests, bytes of objects (not of listings) and sequential round trips since `/-/reset`,
 judged by this side; `/-/log` tells each request with its depth.
 """
@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import argparse
 import email.utils
+import itertools
 import json
-import os
 import socket
 import sys
 import time
@@ -21,12 +21,13 @@ from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
 
 import msgspec
 
+from bench.bucket import Bucket, FolderBucket, StoredObject, object_of
 from bench.ladder_account import RequestAccount
 
 BUCKET = "ladder"
@@ -36,7 +37,7 @@ _KEYS_MAX = 1_000
 class Served(msgspec.Struct, frozen=True):
     """What is served, and the account of it."""
 
-    folder: Path
+    bucket: Bucket
     account: RequestAccount
 
 
@@ -67,6 +68,16 @@ class BucketHandler(BaseHTTPRequestHandler):
         with self.served.account.counted("head", self.path, "") as self._end:
             self._object(urlsplit(self.path).path, has_body=False)
 
+    def do_PUT(self) -> None:
+        """Keep an object where there is none of its name."""
+        body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        name = unquote(urlsplit(self.path).path).removeprefix(f"/{BUCKET}/")
+        with self.served.account.counted("put", self.path, "") as self._end:
+            is_kept = self.served.bucket.put(name, body)
+            self._answer(
+                HTTPStatus.OK if is_kept else HTTPStatus.PRECONDITION_FAILED, b"", {"ETag": '"kept"'}
+            )
+
     def log_message(self, *_: object) -> None:
         """Say nothing of requests."""
 
@@ -79,30 +90,29 @@ class BucketHandler(BaseHTTPRequestHandler):
 
     def _list(self, query: dict[str, str]) -> None:
         after = query.get("continuation-token") or query.get("start-after", "")
-        body = _listing(self.served.folder, query.get("prefix", ""), after)
+        body = _listing(self.served.bucket, query.get("prefix", ""), after)
         self._answer(HTTPStatus.OK, body, {"Content-Type": "application/xml"})
 
     def _object(self, path: str, *, has_body: bool) -> None:
         name = unquote(path).removeprefix(f"/{BUCKET}/")
         try:
-            with self._inside(name).open("rb") as file:
-                self._send(file, has_body=has_body)
+            with object_of(self.served.bucket, name) as (told, file):
+                self._send(told, file, has_body=has_body)
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
             body = f"<Error><Code>NoSuchKey</Code><Key>{escape(name)}</Key></Error>".encode()
             self._answer(HTTPStatus.NOT_FOUND, body, {"Content-Type": "application/xml"})
 
-    def _send(self, file: BinaryIO, *, has_body: bool) -> None:
-        status = os.fstat(file.fileno())
+    def _send(self, told: StoredObject, file: BinaryIO, *, has_body: bool) -> None:
         headers = {
-            "ETag": _etag(status),
-            "Last-Modified": email.utils.formatdate(status.st_mtime, usegmt=True),
+            "ETag": told.etag,
+            "Last-Modified": email.utils.formatdate(told.modified_s, usegmt=True),
             "Accept-Ranges": "bytes",
         }
-        start, end = _asked_range(self.headers.get("Range"), status.st_size)
+        start, end = _asked_range(self.headers.get("Range"), told.size)
         code = HTTPStatus.OK
         if self.headers.get("Range"):
             code = HTTPStatus.PARTIAL_CONTENT
-            headers["Content-Range"] = f"bytes {start}-{end - 1}/{status.st_size}"
+            headers["Content-Range"] = f"bytes {start}-{end - 1}/{told.size}"
         size = end - start
         if not has_body or not size:
             self._end(0)
@@ -126,18 +136,22 @@ class BucketHandler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.flush()
 
-    def _inside(self, name: str) -> Path:
-        path = (self.served.folder / name).resolve()
-        if not path.is_relative_to(self.served.folder):
-            raise FileNotFoundError(name)
-        return path
+
+class _QuietServer(ThreadingHTTPServer):
+    """Says nothing of clients that leave before they have got all: whoever stops early does."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # Any: the library's own
+        """Tell what went wrong."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
-def make_server(folder: Path, latency_ms: float) -> ThreadingHTTPServer:
-    """A server on a free port of this machine; the caller lets it serve."""
-    served = Served(folder.resolve(), RequestAccount(latency_ms / 1000))
-    handler = type("Handler", (BucketHandler,), {"served": served})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler, bind_and_activate=False)
+def make_server(served: Path | Bucket, latency_ms: float) -> ThreadingHTTPServer:
+    """A server of a folder or bucket on a free port of this machine; the caller lets it serve."""
+    bucket = FolderBucket(served) if isinstance(served, Path) else served
+    account = Served(bucket, RequestAccount(latency_ms / 1000))
+    handler = type("Handler", (BucketHandler,), {"served": account})
+    server = _QuietServer(("127.0.0.1", 0), handler, bind_and_activate=False)
     server.daemon_threads = True
     server.request_queue_size = 128
     server.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -146,15 +160,13 @@ def make_server(folder: Path, latency_ms: float) -> ThreadingHTTPServer:
     return server
 
 
-def _listing(folder: Path, prefix: str, after: str) -> bytes:
-    """One page of keys directly below the prefix's folder, in byte order."""
-    where = folder / prefix.rpartition("/")[0]
-    names = sorted(str(path.relative_to(folder)) for path in where.glob("*") if path.is_file())
-    wanted = [name for name in names if name.startswith(prefix) and name > after]
-    page = wanted[:_KEYS_MAX]
-    is_cut = len(wanted) > len(page)
-    told = "".join(_key_xml(folder, name) for name in page)
-    more = f"<NextContinuationToken>{escape(page[-1])}</NextContinuationToken>" if is_cut else ""
+def _listing(bucket: Bucket, prefix: str, after: str) -> bytes:
+    """One page of keys."""
+    page = list(itertools.islice(bucket.after(prefix, after), _KEYS_MAX + 1))
+    is_cut = len(page) > _KEYS_MAX
+    page = page[:_KEYS_MAX]
+    told = "".join(map(_key_xml, page))
+    more = f"<NextContinuationToken>{escape(page[-1].name)}</NextContinuationToken>" if is_cut else ""
     return (
         '<?xml version="1.0" encoding="UTF-8"?>'
         '<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
@@ -164,16 +176,10 @@ def _listing(folder: Path, prefix: str, after: str) -> bytes:
     ).encode()
 
 
-def _key_xml(folder: Path, name: str) -> str:
-    status = (folder / name).stat()
-    at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(status.st_mtime))
-    about = f"<LastModified>{at}.000Z</LastModified><Size>{status.st_size}</Size>"
-    return f"<Contents><Key>{escape(name)}</Key>{about}<ETag>{escape(_etag(status))}</ETag></Contents>"
-
-
-def _etag(status: os.stat_result) -> str:
-    """As a folder tells it (storage/local.py): the sidecar was built from the very files that are served."""
-    return f"{status.st_ino:x}-{status.st_ctime_ns:x}"
+def _key_xml(told: StoredObject) -> str:
+    at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(told.modified_s))
+    about = f"<LastModified>{at}.000Z</LastModified><Size>{told.size}</Size>"
+    return f"<Contents><Key>{escape(told.name)}</Key>{about}<ETag>{escape(told.etag)}</ETag></Contents>"
 
 
 def _asked_range(header: str | None, size: int) -> tuple[int, int]:
@@ -186,6 +192,15 @@ def _asked_range(header: str | None, size: int) -> tuple[int, int]:
     return int(first), min(size, int(last) + 1 if last else size)
 
 
+def serve_until_ended(server: ThreadingHTTPServer) -> None:
+    """Tell the port, then serve."""
+    print(json.dumps({"port": server.server_port}), flush=True)
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        sys.exit(0)
+
+
 def main(arguments: list[str] | None = None) -> None:
     """The command line: serve until ended."""
     about = __doc__.split("\n\n", 1)[0]
@@ -194,11 +209,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--latency-ms", type=float, default=30.0)
     options = parser.parse_args(arguments)
     server = make_server(options.folder, options.latency_ms)
-    print(json.dumps({"port": server.server_port}), flush=True)
-    try:
-        server.serve_forever()
-    except KeyboardInterrupt:
-        sys.exit(0)
+    serve_until_ended(server)
 
 
 if __name__ == "__main__":

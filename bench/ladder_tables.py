@@ -8,7 +8,6 @@ Contract: tables and their sidecars are made once and kept in the cache; answers
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import sys
@@ -23,11 +22,11 @@ from bench.history import live_keys, plan
 from bench.readers import last_words, printed_facts
 from bench.sidecar_files import newest_manifest
 from bench.spec import TODAY_US, TableSpec
-from bench.tables import REPOSITORY, CachedTable, cached_table
+from bench.tables import REPOSITORY, CachedTable, alone_at, cached_table
 from bench.watched import memory_fence_kb, run_watched
 from lazydelta.sidecar.format.manifest import Manifest
+from lazydelta.sidecar.format.names import LAZY_FOLDER
 
-LAZY = "_delta_log/_lazy"
 TAKEN = 100
 _HOUR_MS = 3_600_000
 _TAIL_MINUTES = 50
@@ -77,6 +76,11 @@ class LadderTable(msgspec.Struct, frozen=True, kw_only=True):
     answers: dict[str, int]
     tail_files: int
 
+    @property
+    def path(self) -> Path:
+        """Where the table lies."""
+        return self.table.path
+
 
 def ladder_spec(files: int) -> TableSpec:
     """The table of the ladder: six columns of statistics in the sidecar, JSON in the checkpoint."""
@@ -120,9 +124,8 @@ def since_ms(hours: int) -> int:
 def ladder_table(spec: TableSpec, *, rebuild: bool = False) -> LadderTable:
     """The table of a spec with its sidecar, made if they are not there."""
     table = cached_table(spec)
-    folder = table.path / LAZY
-    with table.path.with_name(table.path.name + ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    folder = table.path / LAZY_FOLDER
+    with alone_at(table.path):
         if rebuild:
             shutil.rmtree(folder, ignore_errors=True)
         if newest_manifest(folder) is None:
@@ -134,25 +137,25 @@ def ladder_table(spec: TableSpec, *, rebuild: bool = False) -> LadderTable:
         table=table,
         manifest=found[1],
         manifest_path=found[0],
-        answers=_answers(spec, numbers),
+        answers=answers(spec, numbers) | {"all": len(numbers)},
         tail_files=int(np.count_nonzero(numbers >= spec.files)),
     )
 
 
-def _answers(spec: TableSpec, numbers: np.ndarray) -> dict[str, int]:
-    """By query; the numbers of the live files go by age, so a window is a cut."""
+def answers(spec: TableSpec, numbers: np.ndarray) -> dict[str, int]:
+    """How many of these files, by number, the queries for a window find, and what a limit gives."""
     started = Files(spec, numbers).event_min_ms // _HOUR_MS * _HOUR_MS
     counts = {
         query.name: int(np.count_nonzero(started >= since_ms(query.hours)))
         for query in (*QUERIES, EVENT)
         if query.hours is not None
     }
-    return counts | {"all": len(numbers), "take": TAKEN}
+    return counts | {"take": TAKEN}
 
 
 def _build_sidecar(path: Path) -> None:
     print(f"building the sidecar of {path.name} …", file=sys.stderr)
-    command = [sys.executable, "-m", "bench.sidecar_builder", "full", str(path), "--folder", LAZY]
+    command = [sys.executable, "-m", "bench.sidecar_builder", "full", str(path), "--folder", LAZY_FOLDER]
     there = os.environ | {"PYTHONPATH": str(REPOSITORY)}
     done = run_watched(command, timeout_s=_BUILD_TIMEOUT_S, memory_max_kb=memory_fence_kb(), env=there)
     if done.stopped or done.exit_code or printed_facts(done) is None:

@@ -22,6 +22,7 @@ import msgspec
 import pyarrow as pa
 
 import lazydelta as ld
+from bench.bars import save_bars
 from bench.ladder_tables import HOUR, TAKEN, LadderTable, ladder_spec, ladder_table
 from bench.peers.measure import status_kb
 from bench.spec import TableSpec
@@ -139,12 +140,22 @@ def main(arguments: list[str] | None = None) -> None:
     ).explain()  # what is loaded once is not a scan's
     outcome = run_many(str(table.table.path), kinds_of(table), options.scans, settings)
     print(report(outcome))
+    print(save_bars("many-scans", _slowest(outcome)))
     if options.json:
         print(json.dumps(msgspec.to_builtins(outcome)))
     failures = [*outcome.failures(allowed_mb=options.memory_mib), *outcome.starved()]
     for failure in failures:
         print(f"NOT KEPT: {failure}")
     sys.exit(1 if failures else 0)
+
+
+def _slowest(outcome: Outcome) -> dict[str, dict[str, float]]:
+    kinds = dict.fromkeys(scan.kind for scan in outcome.scans)
+    seconds = {kind: [scan.seconds for scan in outcome.scans if scan.kind == kind] for kind in kinds}
+    return {
+        "seconds, median": {kind: statistics.median(times) for kind, times in seconds.items()},
+        "seconds, slowest": {kind: max(times) for kind, times in seconds.items()},
+    }
 
 
 def report(outcome: Outcome) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from bench.pages import table_lines, verdicts
 from bench.promises import Check
 from bench.readers import Result
 from bench.summary import EVENTS, Figure, Row, fastest, find, ratio
@@ -28,16 +29,6 @@ def tables(rows: Sequence[Row]) -> str:
     keys = dict.fromkeys((row.table, row.files, row.query) for row in rows)
     order = sorted(keys, key=lambda key: (key[1], key[0], list(EVENTS).index(key[2])))
     return "\n\n".join(_table(rows, *key) for key in order)
-
-
-def verdicts(checks: Sequence[Check]) -> str:
-    """A line per promise."""
-    return "\n".join(f"{'PASS' if c.passed else 'FAIL'}  {c.promise}\n      {c.measured}" for c in checks)
-
-
-def table_line(cells: Sequence[str]) -> str:
-    """A line of a Markdown table."""
-    return "| " + " | ".join(cells) + " |"
 
 
 def headline(rows: Sequence[Row], files: int) -> str:
@@ -69,13 +60,8 @@ def _table(rows: Sequence[Row], table: str, files: int, query: str) -> str:
     chosen = [row for row in rows if (row.table, row.files, row.query) == (table, files, query)]
     ours = next((row for row in chosen if row.kind == "ours"), None)
     chosen.sort(key=lambda row: row.seconds.median if row.seconds else float("inf"))
-    lines = [
-        f"**{files:,} files, {table}: {_TITLES[query]}**",
-        "",
-        table_line(_COLUMNS),
-        table_line(["---"] * len(_COLUMNS)),
-    ]
-    return "\n".join([*lines, *(table_line(_cells(row, ours)) for row in chosen)])
+    title = f"**{files:,} files, {table}: {_TITLES[query]}**"
+    return "\n".join([title, "", *table_lines(_COLUMNS, [_cells(row, ours) for row in chosen])])
 
 
 def _cells(row: Row, ours: Row | None) -> list[str]:

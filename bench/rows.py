@@ -11,17 +11,17 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
+from bench.pages import DOCS, RESULTS, say
 from bench.rows_page import Results, save_rows
 from bench.rows_runs import MEMORY_LIMIT, WORK_MS, Run, Scale, run_groups, run_limit, run_prefetch, run_scans
 from bench.rows_tables import RowsSpec, rows_table
-from bench.run import RESULTS, warm_up
-from bench.tables import REPOSITORY, bench_spec, cached_table
+from bench.run import warm_up
+from bench.tables import bench_spec, cached_table
 
 PARTS = ("groups", "scan", "prefetch", "limit")
 _MB = 1_000_000
@@ -86,27 +86,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _all_runs(scale: Scale, options: argparse.Namespace) -> Iterator[Run]:
     parts = options.part or PARTS
     if "groups" in parts:
-        _say(f"GROUP BY: {scale.grouped.files} files of {scale.grouped.file_bytes:,} bytes …")
-        yield from run_groups(scale, _say)
+        say(f"GROUP BY: {scale.grouped.files} files of {scale.grouped.file_bytes:,} bytes …")
+        yield from run_groups(scale, say)
     if "scan" in parts:
-        yield from run_scans(scale, _say)
+        yield from run_scans(scale, say)
     if "prefetch" in parts:
-        yield from run_prefetch(scale, _say, latency_ms=options.latency_ms)
+        yield from run_prefetch(scale, say, latency_ms=options.latency_ms)
     if "limit" in parts:  # last: some readers take most of the memory, and the page cache with it
-        _say(f"log of {scale.log_files:,} files …")
+        say(f"log of {scale.log_files:,} files …")
         log = cached_table(bench_spec(scale.log_files)).path
         warm_up(log)
-        yield from run_limit(log, scale, _say)
+        yield from run_limit(log, scale, say)
 
 
 def _tell(results: Results, folder: Path, *, is_whole: bool) -> int:
     page = save_rows(folder, "rows-full" if results.is_full else "rows-small", results)
     print(page.read_text())
     if results.is_full and is_whole:
-        docs = REPOSITORY / "docs"
         picture = page.with_suffix(".png")
-        shutil.copyfile(picture, docs / "rows-figures.png")
-        (docs / "rows-figures.md").write_text(page.read_text().replace(picture.name, "rows-figures.png"))
+        shutil.copyfile(picture, DOCS / "rows-figures.png")
+        (DOCS / "rows-figures.md").write_text(page.read_text().replace(picture.name, "rows-figures.png"))
     print(f"Saved: {page} and, beside it, the picture and JSON.")
     return int(results.is_full and not all(check.passed for check in results.checks))
 
@@ -120,10 +119,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--latency-ms", type=float, default=30.0, help="of every request to the store")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the results")
     return parser
-
-
-def _say(text: str) -> None:
-    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from bench.ladder_page import seconds
+from bench.pages import table_head, table_line, verdicts
 from bench.promises import Check
-from bench.report import table_line, verdicts
 from bench.rows_promises import Cell, cases, cells, fastest_pyarrow, find, hidden_share, judge_rows
 from bench.rows_runs import Run
 from bench.summary import Figure
@@ -130,7 +130,7 @@ def _scans(given: Sequence[Cell]) -> str:
         "MB over import, ours / theirs",
     )
     lines = ["## Every row", "", "`scan.batches()` beside pyarrow on the same files, all columns.", ""]
-    lines += [table_line(columns), table_line(["---"] * len(columns))]
+    lines += table_head(columns)
     for case in cases(given, "scan"):
         found = [find(given, "scan", case, name) for name in ("lazydelta", "ParquetFile", "dataset")]
         ours, best = found[0], fastest_pyarrow(given, case)
@@ -148,7 +148,7 @@ def _prefetch(given: Sequence[Cell], results: Results) -> str:
 Every request takes {results.latency_ms:g} ms; the consumer works {results.work_ms:g} ms on each segment.
 Told is for how long it stood still, from its first `next` on, with the default read-ahead and with none."""
     columns = ("table", "waiting, prefetch", "waiting, none", "hidden")
-    lines = [about, "", table_line(columns), table_line(["---"] * len(columns))]
+    lines = [about, "", *table_head(columns)]
     for case in cases(given, "prefetch"):
         ahead, none = (find(given, "prefetch", case, name) for name in ("prefetch", "no prefetch"))
         hidden = "-"
@@ -161,7 +161,7 @@ Told is for how long it stood still, from its first `next` on, with the default 
 def _tables(given: Sequence[Cell], part: str) -> list[str]:
     lines = []
     for case in cases(given, part):
-        lines += ["", f"**{case}**", "", table_line(_COLUMNS), table_line(["---"] * len(_COLUMNS))]
+        lines += ["", f"**{case}**", "", *table_head(_COLUMNS)]
         chosen = [cell for cell in given if (cell.part, cell.case) == (part, case)]
         ours = next((cell for cell in chosen if cell.reader == "lazydelta"), None)
         chosen.sort(key=lambda cell: cell.seconds.median if cell.seconds else float("inf"))

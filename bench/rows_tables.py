@@ -7,7 +7,6 @@ with deletion vectors is a second log over links to the same files: of each file
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import struct
@@ -26,7 +25,7 @@ from bench.actions import line
 from bench.data import dv_bytes
 from bench.fixed_text import uuid_bytes, uuid_z85
 from bench.spec import TODAY_US, compact
-from bench.tables import cache_folder
+from bench.tables import alone_at, cache_folder
 
 ROW_BYTES = 27.5  # of a Parquet file, about
 FEW_GROUPS = 200
@@ -85,9 +84,7 @@ def rows_table(spec: RowsSpec, *, folder: Path | None = None) -> RowsTable:
     """The table of a spec, made if it is not there yet."""
     path = (folder or cache_folder() / "bench") / spec.name
     about = path.with_name(path.name + ".json")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.with_name(path.name + ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with alone_at(path):
         if not about.exists():
             shutil.rmtree(path, ignore_errors=True)
             about.write_bytes(msgspec.json.encode(_make(spec, path)))

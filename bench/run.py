@@ -10,20 +10,19 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 
+from bench.pages import RESULTS, say, verdicts
 from bench.promises import Budget, judge
 from bench.readers import OURS, READERS, Reader, Result, run_once
-from bench.report import headline, save, tables, verdicts
+from bench.report import headline, save, tables
 from bench.summary import rows as summed_up
 from bench.tables import CachedTable, bench_spec, cached_table, without_checksums
 
-RESULTS = Path(__file__).resolve().parent / "results"
 SMALL_LADDER = (100_000, 1_000_000)
 FULL_LADDER = (1_000_000, 10_000_000)
 # Peers take minutes on the largest table: they run once there, and less often than we do elsewhere.
@@ -37,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     wanted = [reader for reader in READERS if not options.reader or reader.name in options.reader]
     results: list[Result] = []
     for files in ladder:
-        _say(f"table of {files:,} files …")
+        say(f"table of {files:,} files …")
         table = cached_table(bench_spec(files))
         results += run_table(table, wanted, rounds=options.rounds, timeout_s=options.timeout)
     rows = summed_up(results)
@@ -106,7 +105,7 @@ def _measured(
     facts, failure = run_once(reader, path or table.path, query, timeout_s=timeout_s)
     failure = failure or _miscount(table, reader, query, facts)
     told = failure or " ".join(f"{key} {facts[key]:.3f}" for key in ("first_s", "all_s") if facts.get(key))
-    _say(f"  round {number + 1}  {reader.name:<12} {query:<10} {told}")
+    say(f"  round {number + 1}  {reader.name:<12} {query:<10} {told}")
     return Result(
         reader=reader.name,
         kind=reader.kind,
@@ -149,10 +148,6 @@ def _parser() -> argparse.ArgumentParser:
         "--reader", action="append", choices=[r.name for r in READERS], help="only these readers"
     )
     return parser
-
-
-def _say(text: str) -> None:
-    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -38,7 +38,8 @@ def main() -> None:
     config = SidecarConfig(folder=options.folder)
     if options.row_group_rows:
         config = msgspec.structs.replace(config, row_group_rows=options.row_group_rows)
-    storage = open_storage(options.table, build_settings({}, environment={}))
+    settings = build_settings(json.loads(options.storage_options), environment={})
+    storage = open_storage(options.table, settings)
     if options.work == "verify":
         verify(storage, config)
     elif options.work in ("local", "full"):
@@ -54,7 +55,9 @@ def build_locally(storage: Storage, config: SidecarConfig, *, full: bool) -> Non
     run = Measurement("local", "full" if full else "build")
     run.start()
     report = build_sidecar(storage, config=config, full=full)
-    run.finish(files=report.num_files, report=msgspec.to_builtins(report))
+    asked = storage.counters.snapshot()
+    more = {"requests": asked.requests, "round_trips": asked.round_trips}
+    run.finish(files=report.num_files, report=msgspec.to_builtins(report) | more)
 
 
 def verify(storage: Storage, config: SidecarConfig) -> None:
@@ -151,6 +154,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("table")
     parser.add_argument("--folder", default=SidecarConfig().folder)
     parser.add_argument("--row-group-rows", type=int, default=0)
+    parser.add_argument("--storage-options", default="{}")
     return parser
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
+from bench.pages import table_lines, verdicts
 from bench.promises import Check
-from bench.report import table_line, verdicts
 from bench.sidecar_promises import sum_up
 from bench.sidecar_runs import Build, SizeRun, Step
 
@@ -51,8 +51,8 @@ def _sizes_table(run: SizeRun) -> str:
         f"the sidecar has {share:.2f} of that. Memory: over import for the local feeder, JVM and workers for "
         "Spark, whose session starts before the clock."
     )
-    lines = [title, "", about, "", table_line(_BUILD_COLUMNS), table_line(["---"] * len(_BUILD_COLUMNS))]
-    return "\n".join([*lines, *(table_line(_build_cells(build)) for build in run.builds)])
+    table = table_lines(_BUILD_COLUMNS, map(_build_cells, run.builds))
+    return "\n".join([title, "", about, "", *table])
 
 
 def _build_cells(build: Build) -> list[str]:
@@ -83,8 +83,7 @@ def _growth_table(first: Build, steps: Sequence[Step]) -> str:
         ("bytes of a last-hour query, median", *_last_hour(ours, full),
          f"{statistics.median(growth.last_hour_times):.2f}, at worst {max(growth.last_hour_times):.2f}"),
     ]  # fmt: skip
-    lines = [title, "", about, "", table_line(columns), table_line(["---"] * len(columns))]
-    return "\n".join([*lines, *(table_line(row) for row in rows)])
+    return "\n".join([title, "", about, "", *table_lines(columns, rows)])
 
 
 def _median(builds: Sequence[Build], name: str) -> str:

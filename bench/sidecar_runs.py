@@ -22,8 +22,9 @@ from bench.sidecar_files import SidecarFacts, bytes_by_name, measure_sidecar
 from bench.spec import TableSpec
 from bench.tables import REPOSITORY, CachedTable
 from bench.watched import memory_fence_kb, run_watched
+from lazydelta.sidecar.format.names import LAZY_FOLDER
 
-LAZY, LAZY_OTHER = "_delta_log/_lazy", "_delta_log/_lazy_other"
+OTHER_FOLDER = f"{LAZY_FOLDER}_other"
 _TIMEOUT_S = 1_800
 _HOUR_MS = 3_600_000
 
@@ -91,11 +92,11 @@ def run_sizes(table: CachedTable, scratch: Path, *, rounds: int, with_spark: boo
     builds, differences = [], 0
     feeders = [("local", "full")] * rounds + [("spark", "spark")] * with_spark
     for feeder, work in feeders:
-        shutil.rmtree(path / LAZY, ignore_errors=True)
-        builds.append(_build(path, work, LAZY, version=version, since_hour=hour, feeder=feeder))
+        shutil.rmtree(path / LAZY_FOLDER, ignore_errors=True)
+        builds.append(_build(path, work, LAZY_FOLDER, version=version, since_hour=hour, feeder=feeder))
         say(f"    {_told(builds[-1])}")
         if builds[-1] is builds[0] or feeder == "spark":
-            differences += _differences(path, LAZY, 0)
+            differences += _differences(path, LAZY_FOLDER, 0)
     shutil.rmtree(path)
     return SizeRun(
         stats=table.spec.stats,
@@ -119,22 +120,22 @@ def run_growth(
         rows = row_group_rows
         return _build(table.path, work, folder, version=table.version, since_hour=hour, row_group_rows=rows)
 
-    first = build("local", LAZY)
+    first = build("local", LAZY_FOLDER)
     say(f"  checkpoint 0: {_told(first)}")
     steps = []
     for number in range(1, spec.checkpoints + 1):
         before, has_optimize = table.version, number == spec.checkpoints // 2
         table.grow(optimize=has_optimize)
-        step = Step(number=number, has_optimize=has_optimize, incremental=build("local", LAZY))
+        step = Step(number=number, has_optimize=has_optimize, incremental=build("local", LAZY_FOLDER))
         say(f"  checkpoint {number}: {_told(step.incremental)}")
         if number % full_every == 0:
-            step = msgspec.structs.replace(step, full=build("full", LAZY_OTHER))
-            shutil.rmtree(table.path / LAZY_OTHER)
+            step = msgspec.structs.replace(step, full=build("full", OTHER_FOLDER))
+            shutil.rmtree(table.path / OTHER_FOLDER)
             assert step.full is not None
             say(f"    for comparison: {_told(step.full)}")
         table.drop_checkpoint(before)
         steps.append(step)
-    differences = _differences(table.path, LAZY, row_group_rows)
+    differences = _differences(table.path, LAZY_FOLDER, row_group_rows)
     shutil.rmtree(table.path)
     return first, steps, differences
 
@@ -169,7 +170,7 @@ def _differences(path: Path, folder: str, row_group_rows: int) -> int:
     return 0 if facts["is_ok"] else max(1, facts["report"]["differences_total"])
 
 
-def _run(work: str, path: Path, *, folder: str = LAZY, row_group_rows: int = 0) -> dict[str, Any]:
+def _run(work: str, path: Path, *, folder: str = LAZY_FOLDER, row_group_rows: int = 0) -> dict[str, Any]:
     command = [sys.executable, "-m", "bench.sidecar_builder", work, str(path), "--folder", folder]
     command += ["--row-group-rows", str(row_group_rows)] if row_group_rows else []
     modules = os.pathsep.join([str(REPOSITORY), *filter(None, [os.environ.get("PYTHONPATH")])])

@@ -11,16 +11,14 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
 from bench.growing import GrowingSpec
+from bench.pages import RESULTS, say, verdicts
 from bench.promises import Check
-from bench.report import verdicts
-from bench.run import RESULTS
 from bench.sidecar_promises import judge_builds, judge_growth
 from bench.sidecar_report import save_sidecars, sidecar_tables
 from bench.sidecar_runs import Build, SizeRun, Step, run_growth, run_sizes, sizes_spec
@@ -81,15 +79,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _sizes(plan: Plan, files: int, stats: str, scratch: Path) -> SizeRun:
-    _say(f"table of {files:,} files, statistics: {stats} …")
+    say(f"table of {files:,} files, statistics: {stats} …")
     table = cached_table(sizes_spec(files, stats))
-    return run_sizes(table, scratch, rounds=plan.rounds, with_spark=True, say=_say)
+    return run_sizes(table, scratch, rounds=plan.rounds, with_spark=True, say=say)
 
 
 def _growth(plan: Plan, scratch: Path) -> tuple[Build, list[Step], int]:
-    _say(f"a table that grows: {plan.growing.files:,} files and {plan.growing.checkpoints} checkpoints …")
+    say(f"a table that grows: {plan.growing.files:,} files and {plan.growing.checkpoints} checkpoints …")
     return run_growth(
-        plan.growing, scratch, full_every=plan.full_every, row_group_rows=plan.row_group_rows, say=_say
+        plan.growing, scratch, full_every=plan.full_every, row_group_rows=plan.row_group_rows, say=say
     )
 
 
@@ -99,10 +97,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--full", action="store_true", help="a million files and a hundred checkpoints")
     parser.add_argument("--only", choices=("builds", "growth"), help="one half")
     return parser
-
-
-def _say(text: str) -> None:
-    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -43,7 +43,10 @@ WARM_UP = 0.4  # of the looks; caches fill and allocators settle
 GROWTH_MB_MAX = 24.0
 GROWTH_SHARE_MAX = 0.06
 _HANDLES_GROWTH_MAX = 10  # idle connections come and go
-_THREADS_GROWTH_MAX = 2
+_THREADS_GROWTH_MAX = WORKERS  # Arrow's pools fill as more workers meet: each may bring one that stays
+_POOLS = ("lazydelta-io", "lazydelta-in-time")  # bounded; they keep as many as were busy at once
+_RUNTIME = "tokio-rt-worker"  # obstore's, likewise
+_SETTLE_SECONDS_MAX = 10.0  # what is held for longer, while nobody works, is lost
 _GIVEN_UP_MAX = 0.02  # of the jobs on the store: every attempt of a request met a fault
 
 
@@ -137,7 +140,7 @@ class Soak:
             resident_mb=status_kb("VmRSS") / 1024,
             arrow_mb=pa.total_allocated_bytes() / (1 << 20),
             handles=sum(1 for _ in Path("/proc/self/fd").iterdir()),
-            threads=status_kb("Threads"),
+            threads=_threads(),
             held_bytes=use.held_bytes - use.cache_bytes,
             row_threads=threads_in_use(),
             jobs=self._done.total(),
@@ -241,13 +244,25 @@ def _world(table: LadderTable, places: tuple[Place, ...]) -> World:
     )
 
 
+def _threads() -> int:
+    """Threads but those of pools, which fill whenever more requests meet than ever before."""
+    found = 0
+    for task in Path("/proc/self/task").iterdir():
+        with suppress(OSError):  # it ended meanwhile
+            found += (task / "comm").read_text("utf-8").strip() != _RUNTIME
+    return found - sum(thread.name.startswith(_POOLS) for thread in threading.enumerate())
+
+
 def _settle() -> None:
-    """Let threads end that have nothing to do, and give unused memory back."""
-    for _ in range(10):
+    """Let threads end that have nothing to do, and give unused memory back; a busy machine takes its time."""
+    give_up = time.monotonic() + _SETTLE_SECONDS_MAX
+    while True:
         gc.collect()
-        if threads_in_use() == 0 and not any(
-            thread.name.startswith("lazydelta-rows") for thread in threading.enumerate()
-        ):
+        use = PROCESS_MEMORY.use()
+        is_idle = threads_in_use() == 0 and use.held_bytes == use.cache_bytes
+        if is_idle and not any(thread.name.startswith("lazydelta-rows") for thread in threading.enumerate()):
+            break
+        if time.monotonic() > give_up:
             break
         time.sleep(0.05)
     pa.default_memory_pool().release_unused()

@@ -20,7 +20,7 @@ Data = Literal["none", "newest", "all"]
 DAY_US = 86_400_000_000
 TODAY = "2026-02-10"
 TODAY_US = 1_770_681_600_000_000
-DAYS_IN_CHECKPOINT = 365
+DAYS_IN_CHECKPOINT = 365  # unless a spec asks for fewer or more
 CHECKPOINT_VERSION = 1000
 # Tombstones in the checkpoint name files from here on; no live file has such a number.
 DEAD_FILES_FROM = 1 << 40
@@ -58,6 +58,7 @@ class TableSpec(msgspec.Struct, frozen=True, kw_only=True):
     tail_removes: int = 40
     tail_dv_updates: int = 10
     tail_readds: int = 2
+    days: int = DAYS_IN_CHECKPOINT  # that its files are spread over, up to yesterday
     tail_minutes: int = 1_440  # of today that the tail's events fill
     stats_width: int = 3  # columns with statistics; 2 leaves out the text, more adds integers
     crc: bool = True
@@ -131,6 +132,8 @@ def check(spec: TableSpec) -> None:
         raise ValueError("statistics speak of at least two columns, event_time and value")
     if not 1 <= spec.tail_minutes <= DAY_US // 60_000_000:
         raise ValueError("the tail's events fill at least a minute and at most the day")
+    if spec.days < 1:
+        raise ValueError("the files of a checkpoint are spread over at least a day")
     if spec.checkpoint_parts < 1:
         raise ValueError("a checkpoint has at least one part")
     if spec.checkpoint_dv_every < 0:
@@ -158,7 +161,7 @@ def metadata(spec: TableSpec) -> dict[str, Any]:
         "schemaString": schema_string(spec),
         "partitionColumns": spec.partition_columns,
         "configuration": _configuration(spec),
-        "createdTime": (TODAY_US - DAYS_IN_CHECKPOINT * DAY_US) // 1000,
+        "createdTime": (TODAY_US - spec.days * DAY_US) // 1000,
     }
 
 

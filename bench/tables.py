@@ -9,6 +9,8 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -41,13 +43,20 @@ def bench_spec(files: int) -> TableSpec:
     return TableSpec(files=files, order="spark", stats="json", checkpoint_dv_every=0, data="newest")
 
 
+@contextmanager
+def alone_at(path: Path) -> Iterator[None]:
+    """Nobody else makes what belongs there meanwhile: two commands may want the same table at once."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.with_name(path.name + ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def cached_table(spec: TableSpec) -> CachedTable:
     """The table of a spec, generated if it is not there yet."""
     path = cache_folder() / "bench" / spec.name
     about = path.with_name(path.name + ".json")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.with_name(path.name + ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # two commands may want the same table at once
+    with alone_at(path):
         if not about.exists():
             about.write_bytes(msgspec.json.encode(generate(path, spec)))
     return CachedTable(path=path, spec=spec, expected=msgspec.json.decode(about.read_bytes(), type=Expected))

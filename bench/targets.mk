@@ -46,3 +46,27 @@ soak: venv ## Twenty minutes of mixed work: memory, handles and threads must sta
 .PHONY: bench-faults
 bench-faults: venv ## The last hour behind 30 ms and 5 % of connections reset, its promise judged: minutes.
 	$(BIN)/python -m bench.faults
+
+.PHONY: bench-kusto bench-kusto-full
+bench-kusto: venv ## A million rows beside duckdb-kql's server, first frames of KQL beside scans: minutes.
+	$(BIN)/python -m bench.serve_kusto
+
+bench-kusto-full: venv ## The same on ten million files; writes docs/kusto-figures.md.
+	$(BIN)/python -m bench.serve_kusto --full
+
+.PHONY: bench-serve
+bench-serve: venv ## Flight beside scans in process, a hundred clients, the memory of Delta Sharing: minutes.
+	$(BIN)/python -m bench.serve
+	$(BIN)/python -m bench.serve_sharing
+
+.PHONY: scale
+scale: venv ## The same queries from ten thousand files to a billion, on simulated tables: minutes.
+	$(BIN)/python -m bench.scale.run
+
+.PHONY: bench-spark-read
+bench-spark-read: java venv ## Reads in Spark beside Delta's own source, plans of a million files: minutes.
+	$(BIN)/python -m bench.spark_read
+
+.PHONY: bench-spark-build
+bench-spark-build: java venv ## The sidecar of ten million files by Spark on two cores, and gone on with: minutes.
+	$(BIN)/python -m bench.spark_build

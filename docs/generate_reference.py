@@ -33,7 +33,7 @@ OPTION_MEANINGS = {
     "request_attempts_max": "How often a request is tried before it is an error.",
     "backoff_first_seconds": "The wait before the second attempt; it doubles after each further one.",
     "sidecar_enabled": "Whether files at a checkpoint are read from its stats sidecar, where one is there.",
-    "sidecar_directory": "The folder of the sidecar, below `_delta_log`.",
+    "sidecar_directory": "The folder of the sidecar, below `_delta_log`; builders write there, too.",
     "sidecar_row_groups_per_batch": "Row groups of a sidecar read at once; with a limit it is 1.",
     "memory_bytes": "Bytes that all scans of this process and its cache may hold together; 0 leaves it as it "
     "is: 1 GiB, unless an opening has said otherwise.",

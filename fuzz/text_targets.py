@@ -14,6 +14,7 @@ from fuzz import seeds as good
 from fuzz.memory_storage import ROOT
 from fuzz.mutate import TEXTS, json_changed, text_changed
 from fuzz.reading import ALL, WrongAnswerError, expect_equal, live, opened
+from fuzz.sql_filters import sql_filter
 from fuzz.target import Target
 from lazydelta.errors import UnsupportedTableError
 from lazydelta.predicate import bind, parse_where
@@ -23,6 +24,7 @@ from lazydelta.storage.address import parse_address, without_signature
 from lazydelta.storage.elsewhere import storage_of
 from lazydelta.storage.local import LocalStorage
 
+_UNCHANGED, _GRAMMATICAL = 0.5, 0.75  # of filters in SQL, up to which share of them
 _SQL = (
     "date = '2026-02-08' and value between 1 and 9",
     "device_id in ('a', 'b') or not (count <> 3 and ts >= timestamp '2026-02-08 10:00:00')",
@@ -153,7 +155,7 @@ _TOML_WORDS = (
 class _SqlFilters:
     """A filter as SQL text."""
 
-    name, share = "predicate-sql", 8
+    name, share = "predicate-sql", 40
     modules = (
         "predicate/sql.py",
         "predicate/binding.py",
@@ -167,8 +169,11 @@ class _SqlFilters:
         self.all = set(live(self.table))
 
     def make(self, dice: Random) -> bytes:
-        """Words put in, cut out, doubled."""
-        return text_changed(dice.choice(_SQL), dice, _WORDS).encode("utf-8", "surrogatepass")
+        """Right by the grammar, or with words put in, cut out, doubled."""
+        kind = dice.random()
+        text = sql_filter(dice) if kind < _GRAMMATICAL else dice.choice(_SQL)
+        text = text if kind < _UNCHANGED else text_changed(text, dice, _WORDS)
+        return text.encode("utf-8", "surrogatepass")
 
     def run(self, body: bytes) -> None:
         """What is read can be written and read again, and finds no more files than there are."""

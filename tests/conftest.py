@@ -15,6 +15,7 @@ pytest_plugins = [
     "tests.support.workers",
     "tests.support.hypothesis_profile",
     "tests.support.servers",
+    "tests.support.slow_lake",
     "tests.support.spark",
     "tests.support.lake",  # after those that it imports
 ]

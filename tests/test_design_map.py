@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 MAP = ROOT / "docs" / "design-map.md"
-PLACE = re.compile(r"`((?:src|tests|bench|docs)/[\w./-]+)(?:::(\w+))?`")
+PLACE = re.compile(r"`((?:src|tests|bench|docs|clients)/[\w./-]+)(?:::(\w+))?`")
 ROW = re.compile(r"^\|(?P<concept>.+?)\|(?P<rest>.+)\|$")
 ANSWERS = ("later", "not needed")
 HEADINGS = ("concept", "field", "error", "metric")

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from docs import generate_reference
 
+import lazydelta
 from lazydelta import errors
-from lazydelta.cli.prompt_exit import EXIT_INTERRUPTED
+from lazydelta.cli.doctor_command import EXIT_FINDINGS
+from lazydelta.cli.prompt_exit import EXIT_INTERRUPTED, EXIT_TERMINATED
 from lazydelta.settings import OPTIONS, variable_of
 from lazydelta.telemetry import COUNTERS, GAUGES, PREFIX
 
@@ -33,12 +35,17 @@ def test_the_reference_does_not_depend_on_the_terminal(monkeypatch: pytest.Monke
     assert generate_reference.command_line_page() == before
 
 
+def test_help_fits_a_terminal_of_eighty_columns() -> None:
+    shown = generate_reference.command_line_page().partition("```text")[2].splitlines()
+    assert [line for line in shown if len(line) > 80] == []
+
+
 def test_every_command_has_its_chapter_with_examples() -> None:
     text = (REFERENCE / "cli.md").read_text("utf-8")
-    chapters = dict(re.findall(r"^## lazydelta ([\w ]+)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))
+    chapters = dict(re.findall(r"^## lazydelta ([\w -]+)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))
     assert list(chapters) == generate_reference.command_names()
     assert {"files", "explain", "info", "history", "sidecar build", "sidecar verify"} <= set(chapters)
-    assert [name for name, body in chapters.items() if f"    lazydelta {name} " not in body] == []
+    assert [name for name, body in chapters.items() if f"    lazydelta {name}" not in body] == []
 
 
 def test_every_option_and_metric_is_listed() -> None:
@@ -58,7 +65,15 @@ def test_every_exit_code_is_documented_with_its_error() -> None:
         for name, error in vars(errors).items()
         if isinstance(error, type) and issubclass(error, errors.LazyDeltaError)
     }
-    assert documented == {0: "", **raised, EXIT_INTERRUPTED: ""}
+    assert documented == {0: "", **raised, EXIT_FINDINGS: "", EXIT_INTERRUPTED: "", EXIT_TERMINATED: ""}
+
+
+def test_every_code_of_the_doctor_is_described() -> None:
+    rules = Path(lazydelta.__file__).parent.glob("upkeep/doctor*.py")
+    told = {code for path in rules for code in re.findall(r'code="(\w+)"', path.read_text("utf-8"))}
+    listed = set(re.findall(r"`(\w+)`", (DOCS / "doctor.md").read_text("utf-8")))
+    assert len(told) > 15
+    assert told - listed == set()
 
 
 def test_the_help_names_the_exit_codes() -> None:

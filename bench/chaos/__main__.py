@@ -91,6 +91,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.chaos", description=__doc__.partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=600.0)
     parser.add_argument("--scans-min", type=int, default=10_000, help="verified, or the run fails")
+    parser.add_argument("--seconds-max", type=float, default=0.0, help="to go on for while they are fewer")
     parser.add_argument("--stores", nargs="+", choices=STORES, default=list(STORES))
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--files-per-hour", type=int, default=25, help=f"of {HOURS} hours")
@@ -126,13 +127,15 @@ def _hire(crew: Crew, path: str, world: World) -> None:
 
 
 def _go_on(crew: Crew, tally: Tally, options: argparse.Namespace) -> None:
-    """Until the time is up: look, kill, tell."""
+    """Until the time is up, or a longer one where too few scans were verified: look, kill, tell."""
     dice = random.Random(options.seed)
     started = time.monotonic()
     kill_at = started + options.kill_seconds
     kill_spark_at = started + SPARK_KILL_SECONDS
     tell_at = started + TELL_SECONDS
-    while (now := time.monotonic()) < started + options.seconds:
+    while (now := time.monotonic()) < started + options.seconds or (
+        tally.verified < options.scans_min and now < started + options.seconds_max
+    ):
         time.sleep(LOOK_SECONDS)
         crew.look()
         if now > kill_at:

@@ -24,7 +24,7 @@ from bench.chaos.replay import Replay, commit_path, json_lines
 from bench.chaos.world import HOUR_COLUMN, TableSpec, hour_text
 from tests.support.checkpoint_writer import CheckpointPlan, write_checkpoint
 from tests.support.deletion_vector_writer import inline_vector, stored_vectors
-from tests.support.keys import Action, FileKey
+from tests.support.keys import Action
 
 ROWS = 20  # of a data file
 TEMPLATES = 64
@@ -218,9 +218,3 @@ def _link_all(source: Path, target: Path, names: list[str]) -> None:
 
 def _now_ms() -> int:
     return int(dt.datetime.now(dt.UTC).timestamp() * 1000)
-
-
-def key_text(key: FileKey) -> str:
-    """For reports."""
-    path, vector = key
-    return path if vector is None else f"{path} [{vector}]"

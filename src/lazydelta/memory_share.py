@@ -11,6 +11,7 @@ import math
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 from lazydelta import limits
 from lazydelta.errors import InvalidRequestError, StorageError
@@ -23,12 +24,24 @@ from lazydelta.memory_budget import (
 )
 from lazydelta.telemetry import log_event
 
+_budget: ContextVar[MemoryBudget | None] = ContextVar("budget", default=None)
+
+
+@contextmanager
+def within(budget: MemoryBudget | None) -> Iterator[None]:
+    """Shares that are made in here, in this thread, are of that budget; None: of the process's own."""
+    token = _budget.set(budget)
+    try:
+        yield
+    finally:
+        _budget.reset(token)
+
 
 class MemoryShare:
     """One scan's account."""
 
     def __init__(self, budget: MemoryBudget | None = None) -> None:
-        self._budget = budget or PROCESS_MEMORY
+        self._budget = budget or _budget.get() or PROCESS_MEMORY
         self._lock = threading.Lock()
         self._held = [0, 0, 0]  # by kind
         self._is_closed = False

@@ -1,4 +1,4 @@
-"""SQL over one or several tables: `lazydelta.sql` and `lazydelta.connect`.
+"""SQL and KQL over one or several tables: `lazydelta.sql`, `lazydelta.kql` and `lazydelta.connect`.
 
 Contract: a table given by its address is opened here, at its newest version; one that is given open keeps the
 version it is pinned to, for `connect` too.
@@ -7,16 +7,21 @@ version it is pinned to, for `connect` too.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Any, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lazydelta.engines.connection import Connection, Opener
 from lazydelta.engines.session import Parameters, SqlOptions
 from lazydelta.engines.sql import run_sql
 from lazydelta.engines.sql_result import SqlResult
 from lazydelta.errors import InvalidRequestError
-from lazydelta.table import Scan, Table
+from lazydelta.table import Table
 from lazydelta.table import open as open_table
+from lazydelta.table_scan import Scan
+
+if TYPE_CHECKING:
+    from lazydelta.engines.kql.catalog import StoredFunction
+    from lazydelta.engines.kql.result import KqlResult
 
 Given: TypeAlias = Table | Scan | str | os.PathLike[str]
 
@@ -55,6 +60,56 @@ def query_tables(
     options = SqlOptions(memory_limit=memory_limit, temp_directory=temp_directory)
     sources = {name: _opener(name, given, storage_options)() for name, given in tables.items()}
     return run_sql(query, sources, parameters=parameters, options=options)
+
+
+def kql(
+    query: str,
+    /,
+    *,
+    parameters: Mapping[str, Any] | None = None,  # Any: text, or values of Python
+    functions: Sequence[StoredFunction] = (),
+    memory_limit: str | int | None = None,
+    temp_directory: str | os.PathLike[str] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    **tables: Given,
+) -> KqlResult:
+    """The rows of a query in KQL over these tables: `kql("a | join (external_table('b')) on id", a=…, b=…)`.
+
+    `parameters`: values of `declare query_parameters`; `functions`: stored functions that it may call.
+    """
+    return kql_tables(
+        query,
+        tables,
+        parameters=parameters,
+        functions=functions,
+        memory_limit=memory_limit,
+        temp_directory=temp_directory,
+        storage_options=storage_options,
+    )
+
+
+def kql_tables(
+    query: str,
+    tables: Mapping[str, Given],
+    *,
+    parameters: Mapping[str, Any] | None = None,
+    functions: Sequence[StoredFunction] = (),
+    memory_limit: str | int | None = None,
+    temp_directory: str | os.PathLike[str] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> KqlResult:
+    """The same with the tables in a mapping, under any names; only those that it may name are opened."""
+    from lazydelta.engines.kql.run import run_kql
+    from lazydelta.engines.kql.translate import named_tables, with_named_values
+
+    if not isinstance(query, str):
+        raise InvalidRequestError(f"the query is {query!r}"[:200], "KQL", "give KQL as text")
+    texts = [with_named_values(query, parameters or {}), *(function.body for function in functions)]
+    named = [one for text in texts for one in named_tables(text)]
+    wanted = {name: given for name, given in tables.items() if any(one.is_of(name) for one in named)}
+    sources = {name: _opener(name, given, storage_options)() for name, given in wanted.items()}
+    options = SqlOptions(memory_limit=memory_limit, temp_directory=temp_directory)
+    return run_kql(query, sources, parameters=parameters, options=options, functions=functions, others=tables)
 
 
 def connect(

@@ -13,25 +13,43 @@ from __future__ import annotations
 import re
 
 HIDDEN = "…"
-# Parameters that are secret, of a query: `sig`, `X-Amz-Signature`, `account_key`, `password`, …
-_SECRET = (
-    r"(?:[\w.-]*(?:signature|token|secret|password|passwd|credential|accountkey|accesskey|apikey)"
-    r"|(?:[\w.-]*[-_.])?(?:sig|sas|key|pwd|pass))"
-)
-_EQUALS = r"(?:=|%(?:25)*3d)"
+_ESCAPE = re.compile(r"%(?:25)*([0-9a-f]{2})", re.IGNORECASE)  # encoded once, or several times
 _NOT_A_BLANK = rf"(?!\s?[\"']?{HIDDEN})"  # our own texts show what to write: account_key=…
+# Parameters that are secret, of a query: `sig`, `X-Amz-Signature`, `account_key`, `password`, …
 _IN_A_QUERY = re.compile(
-    rf"(?:[?&;#]|%(?:25)*(?:3f|26|3b|23)){_SECRET}{_EQUALS}{_NOT_A_BLANK}", re.IGNORECASE
-)
-# Names that are nothing but options of a store, wherever they stand.
-_OPTION = re.compile(
-    r"(?<![\w./-])(?:azure_storage_|azure_|aws_)?"
-    r"(?:account_?key|access_?key|master_key|secret_access_key|sas_?token|sas_key|session_token"
-    r"|security_token|client_secret|bearer_token|shared_?access_?signature|shared_?access_?key"
-    r"|connection_string|x-amz-signature|x-amz-security-token|x-amz-credential)"
-    rf"[\"']?\s?(?:[=:]|%(?:25)*3d){_NOT_A_BLANK}|(?:\A\s*|[\"'(])sig={_NOT_A_BLANK}",
+    r"[?&;#](?:[\w.-]*(?:signature|token|secret|password|passwd|credential|accountkey|accesskey|apikey)"
+    rf"|(?:[\w.-]*[-_.])?(?:sig|sas|key|pwd|pass))={_NOT_A_BLANK}",
     re.IGNORECASE,
 )
+# Names that are hardly anything but options of a store, wherever they stand, as options are written. A column
+# may have such a name, too: a number, and a short value in quotes or after a blank, is a filter's, or a type.
+_NUMBER = r"-?[0-9]+(?:\.[0-9]+)?(?![\w+/=.-])"
+_BARE = rf"(?=[^\s\"'=])(?!{_NUMBER})"
+_LONG = r"[^\s\"']{12}"
+# Nothing that a name goes on from; or a character that `repr` has written as an escape.
+_ESCAPED = r"(?<=\\[nrt])|(?<=\\x[0-9a-f]{2})|(?<=\\u[0-9a-f]{4})"
+_BEFORE = rf"(?:(?<![\w./\\-])|{_ESCAPED})"
+_OPTION = re.compile(
+    rf"{_BEFORE}(?:azure[-_]storage[-_]|azure[-_]|aws[-_]|delta\.page\.)?"
+    r"(?:account[-_]?key|access[-_]?key|master[-_]key|secret[-_]access[-_]key|sas[-_]?token|sas[-_]key"
+    r"|(?:fabric[-_])?session[-_]token|security[-_]token|client[-_]secret|shared[-_]?access[-_]?signature"
+    r"|(?:bearer|access|refresh|id)[-_]token|encryption[-_]key|(?:sse[-_])?customer[-_]key(?:[-_]base64)?"
+    r"|shared[-_]?access[-_]?key|connection[-_]string|signing[-_]key|(?:x-)?api[-_]?key"
+    r"|x-amz-signature|x-amz-security-token|x-amz-credential)"
+    rf"(?:[\"']\s?[=:]\s?[\"']{_NOT_A_BLANK}|[\"']?[=:]{_NOT_A_BLANK}{_BARE}"
+    rf"|[\"']?\s?[=:]{_NOT_A_BLANK}\s?[\"']?{_LONG})",
+    re.IGNORECASE,
+)
+# Words that are names of columns as well: only as `token=…`, and not below a folder, as partitions are.
+_WORD = re.compile(
+    rf"{_BEFORE}(?:token|password|passwd|pwd|secret|sas|sig|credential)="
+    rf"{_NOT_A_BLANK}(?:{_BARE}|[\"']{_LONG})"
+    rf"|(?:(?<!\w)|{_ESCAPED})bearer[\s+]+(?!tokens?\b)[\w.~+/=-]{{4}}",
+    re.IGNORECASE,
+)
+# What is one by its form, whatever stands before it: a header of Azure's, a JSON web token.
+_FORM = re.compile(r"\bSharedKey(?:Lite)?[\s+]+[a-z0-9]{3,24}:[\w+/=]{4}|\beyJ[\w-]{8,1024}\.eyJ[\w-]{4}")
+_PARAMETERS = (_IN_A_QUERY, _OPTION, _WORD, _FORM)
 _SLASHES = re.compile(r":[/\\]{1,3}")
 _SCHEME_BEFORE = re.compile(r"[A-Za-z0-9+.-]{1,16}\Z")
 _AUTHORITY_END = re.compile(r"[/\\\s\"']")
@@ -41,6 +59,7 @@ _PORT = re.compile(r"[^:@]*:[0-9]{1,5}|\[[0-9A-Fa-f:.]*\](?::[0-9]{1,5})?")
 _BLANK = re.compile(r"\s")
 _TOKEN = re.compile(r"\S+")
 _COLON = re.compile(r":(?![/\\])")
+_PATH = re.compile(r"[\"'(]*(?:file://)?/(?!/)", re.IGNORECASE)
 _NAME = re.compile(r"[a-z]{1,16}[0-9]?(?:[_.-][a-z]{1,16}[0-9]?)*")
 _NAME_CHARS_MAX = 64
 
@@ -63,13 +82,27 @@ def shown_name(name: str) -> str:
 
 
 def _in_parameters(text: str) -> int | None:
-    if "=" not in text and ":" not in text and "%" not in text:
-        return None
-    found = [match.start() for match in (_IN_A_QUERY.search(text), _OPTION.search(text)) if match]
+    plain, escapes = _decoded(text)
+    found = [match.start() for form in _PARAMETERS if (match := form.search(plain))]
     if not found:
         return None
-    query = text.rfind("?", 0, min(found))  # all of it, where it is of the same word
-    return min(found) if query < 0 or _BLANK.search(text, query, min(found)) else query
+    at = min(found)
+    query = plain.rfind("?", 0, at)  # all of it, where it is of the same word
+    at = at if query < 0 or _BLANK.search(plain, query, at) else query
+    return at + sum(extra for place, extra in escapes if place < at)
+
+
+def _decoded(text: str) -> tuple[str, list[tuple[int, int]]]:
+    """The text without escapes; where in it they were, and how many characters more they had."""
+    if "%" not in text:
+        return text, []
+    pieces, escapes, end, place = [], [], 0, 0
+    for escape in _ESCAPE.finditer(text):
+        pieces += [text[end : escape.start()], chr(int(escape[1], 16))]
+        place += escape.start() - end
+        escapes.append((place, len(escape[0]) - 1))
+        place, end = place + 1, escape.end()
+    return "".join([*pieces, text[end:]]), escapes
 
 
 def _in_authorities(text: str) -> int | None:
@@ -106,8 +139,14 @@ def _before_an_at(text: str) -> int | None:
     for token in _TOKEN.finditer(text):
         word = token[0]
         at, colon = word.rfind("@"), _COLON.search(word)
-        if colon is not None and colon.start() < at:
-            return (
-                token.start() + max(word.rfind("/", 0, colon.start()), word.rfind("\\", 0, colon.start())) + 1
-            )
+        if colon is None or colon.start() >= at:
+            continue
+        if _PATH.match(word) is None:
+            before = max(word.rfind("/", 0, colon.start()), word.rfind("\\", 0, colon.start()))
+            return token.start() + before + 1
+        begin = 0
+        for part in word.split("/"):  # of a path each for itself, as in /10:00/me@work
+            if -1 < part.find(":") < part.rfind("@"):
+                return token.start() + begin
+            begin += len(part) + 1
     return None

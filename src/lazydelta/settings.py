@@ -1,6 +1,7 @@
 """One frozen `Settings`, built at the edges and passed down: argument, environment, file, default.
 
-Nothing below `table.py`, `cli` and the servers reads the environment: they get this struct. Options have
+Nothing below `table.py`, `cli`, the servers and the pipeline reads the environment: they get this struct. But
+for `storage`, which asks `process_environment` for the variables that clients of stores know. Options have
 dotted names (`delta.commit.parallelism`); the environment spells them `DELTA_COMMIT_PARALLELISM`, a TOML file
 named by `LAZYDELTA_CONFIG` as they are.
 Options of the store go there unread, for the table's own store or for a location of their own (a URL as the
@@ -142,7 +143,7 @@ def process_environment() -> MutableMapping[str, str]:
     return os.environ
 
 
-def read_settings_file(path: str) -> dict[str, object]:
+def read_settings_file(path: str, *, named_by: str = f"--config, {CONFIG_VARIABLE}") -> dict[str, object]:
     """The tables of a TOML file, whatever they hold."""
     try:
         tree = tomllib.loads(Path(path).read_text(encoding="utf-8"))
@@ -151,7 +152,7 @@ def read_settings_file(path: str) -> dict[str, object]:
         raise InvalidRequestError(
             f"the settings file cannot be read: {problem}",
             path,
-            f"mend it, or name another one (--config, {CONFIG_VARIABLE})",
+            f"mend it, or name another one ({named_by})",
         ) from problem
     return tree
 

@@ -6,11 +6,10 @@ list is read before a scan is pulled.
 
 from __future__ import annotations
 
-import asyncio
 import datetime as dt
 import os
-from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from pathlib import PurePath
@@ -20,27 +19,17 @@ import msgspec
 import numpy.ma  # noqa: F401 - Arrow asks for it at the first conversion; paid here, not by the first query
 import pyarrow as pa
 
-from lazydelta import limits
 from lazydelta.arrow_pool import prefer_lean_pool
 from lazydelta.errors import InvalidRequestError
-from lazydelta.log.file_rows import DEFAULT_COLUMNS, Batches
 from lazydelta.log.history import CommitRecord, commit_records
 from lazydelta.log.snapshot import Snapshot, open_snapshot
 from lazydelta.log.time_travel import version_at
 from lazydelta.memory_budget import PROCESS_MEMORY
 from lazydelta.protocol.actions import Metadata, Protocol
-from lazydelta.protocol.names import LOG_FOLDER
 from lazydelta.protocol.schema import arrow_schema
-from lazydelta.rows.date_range import DateRange
-from lazydelta.rows.estimate import ScanEstimate, estimate
-from lazydelta.rows.file_pages import FilePage, FilesOfPage
-from lazydelta.rows.iterator import LazyRecordBatchIterator
-from lazydelta.rows.page_series import PageRequest, PageSeries, PageSettings, open_series
-from lazydelta.rows.pages import Page, RowPage
-from lazydelta.rows.row_scan import RowRange, RowScan
-from lazydelta.rows.selection import column_list
+from lazydelta.rows.page_series import PageSettings
 from lazydelta.rows.source import RowSource
-from lazydelta.scan import DeltaFile, LazyScanConfig, ScanReport, ScanStrategy, files_of
+from lazydelta.scan import DeltaFile, LazyScanConfig, ScanReport, ScanStrategy
 from lazydelta.scan.cache import PROCESS_CACHE, Owner
 from lazydelta.scan.cached_opening import RememberingProvider, open_cached
 from lazydelta.scan.config import ScanOrder, check_number
@@ -49,19 +38,19 @@ from lazydelta.scan.table_memory import TableMemory
 from lazydelta.settings import Settings, build_settings, process_environment
 from lazydelta.sidecar.find.discover import SidecarAwareProvider
 from lazydelta.sidecar.format.memory import TakenOnce
+from lazydelta.sidecar.format.names import sidecar_folder
 from lazydelta.sidecar.read.reading import SidecarReading
 from lazydelta.storage import Deadline, Storage, access_digest, open_storage, split_credentials, until
+from lazydelta.table_queries import TableQueries
+from lazydelta.table_scan import Scan
 
 if TYPE_CHECKING:
     from lazydelta.engines.dataset import LazyDataset
-    from lazydelta.engines.sql_result import SqlResult
 
 with suppress(ImportError):  # Arrow loads it with its first array: paid here, too
     import_module("pandas")
 
 prefer_lean_pool(os.environ)
-
-_FILE_COLUMNS = (*DEFAULT_COLUMNS, "stats")
 
 
 class TableInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,138 +77,7 @@ class TableInfo(msgspec.Struct, frozen=True, kw_only=True):
     notes: list[str]
 
 
-class Scan:
-    """A lazy scan: nothing is read before the first file or row is pulled.
-
-    The limit counts files where files are asked for, and rows where rows are.
-    """
-
-    def __init__(self, source: RowSource, pages: PageSettings | None = None) -> None:
-        self._source = source
-        self._scan = source.files()
-        self._pages = pages or PageSettings()
-        self._rows: RowScan | RowPage | FilesOfPage | None = None  # the latest run, unless of files alone
-
-    @property
-    def source(self) -> RowSource:
-        """What engines read."""
-        return self._source
-
-    def files(self, *, with_stats: bool = False) -> Generator[DeltaFile, None, None]:
-        """The live files that might match, as objects; `stats` as the log has it, in JSON, or None."""
-        with closing(self.file_batches(_FILE_COLUMNS if with_stats else None)) as batches:
-            for batch in batches:
-                yield from files_of(batch)
-
-    async def files_async(self, *, with_stats: bool = False) -> AsyncIterator[DeltaFile]:
-        """The same for an event loop: the log is read in a worker thread."""
-        batches = self.file_batches(_FILE_COLUMNS if with_stats else None)
-        pull: asyncio.Future[pa.RecordBatch | None] | None = None
-        try:
-            while True:
-                pull = asyncio.ensure_future(asyncio.to_thread(next, batches, None))
-                batch = await asyncio.shield(pull)
-                if batch is None:
-                    return
-                for file in files_of(batch):
-                    yield file
-        finally:
-            if pull is not None and not pull.done():  # cancelled: the thread must let go before the close
-                await asyncio.wait([pull])
-            await asyncio.to_thread(batches.close)
-
-    def file_batches(self, columns: Sequence[str] | None = None) -> Batches:
-        """The same as Arrow, without an object per file; `columns` chooses among the file's attributes."""
-        self._rows = None
-        return self._scan.batches(DEFAULT_COLUMNS if columns is None else columns)
-
-    def batches(
-        self,
-        columns: Sequence[str] | None = None,
-        *,
-        date_range: DateRange | None = None,
-        row_range: RowRange | None = None,
-        prefetch_size: int = limits.PREFETCH_SEGMENTS,
-        lazy: bool = True,
-    ) -> LazyRecordBatchIterator:
-        """The rows that match, as Arrow batches; `columns` chooses and orders them, None means all.
-
-        `date_range` (start, end) bounds the table's time column, both ends included. `row_range` (first, end)
-        takes rows by their place among those that match. `prefetch_size` row groups are read while the
-        consumer works; `lazy=False` reads everything before it returns.
-        """
-        source = self._source if date_range is None else self._source.within(date_range)
-        rows = source.rows(column_list(columns), row_range=row_range)
-        self._rows = rows
-        return rows.batches(prefetch_size=prefetch_size, lazy=lazy)
-
-    def to_arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """The rows that match, in memory."""
-        return self.batches(columns).read_all()
-
-    def to_pandas(self, columns: Sequence[str] | None = None, *, types_mapper: Any = None) -> Any:
-        """The rows that match, as a `pandas.DataFrame`; `types_mapper` as pyarrow's `to_pandas` takes it."""
-        from lazydelta.engines.frames import pandas_frame
-
-        return pandas_frame(self.batches(columns), types_mapper=types_mapper)
-
-    def to_polars(self, columns: Sequence[str] | None = None) -> Any:
-        """The rows that match, as a `polars.LazyFrame`: what it filters and selects reaches the scan."""
-        from lazydelta.engines.frames import polars_frame
-
-        return polars_frame(self._source, columns)
-
-    def page(
-        self,
-        rows: int,
-        *,
-        after: str | None = None,
-        order: ScanOrder | str | None = None,
-        columns: Sequence[str] | None = None,
-    ) -> Page:
-        """The next `rows` rows that match, in order ("asc", unless the scan or `order` says "desc").
-
-        `after` is `next_token` of the page before: the same query goes on where that one ended, at the
-        version that the first page had, whatever this table's version is.
-        """
-        page = RowPage(self._series("rows", rows, after, order, columns))
-        self._rows = page
-        return page.read()
-
-    def file_page(
-        self, files: int, *, after: str | None = None, order: ScanOrder | str | None = None
-    ) -> FilePage:
-        """The next `files` live files that might match; otherwise as `page`."""
-        page = FilesOfPage(self._series("files", files, after, order, None))
-        self._rows = page
-        return page.read()
-
-    def explain(self) -> ScanReport:
-        """What the latest run read and skipped, and why; runs the scan of files once if none has begun."""
-        return self._scan.report() if self._rows is None else self._rows.report()
-
-    def estimate(self) -> ScanEstimate:
-        """Files, bytes and rows to expect, by what the latest run has read so far; reads nothing."""
-        latest = self._scan.latest() if self._rows is None else self._rows.latest()
-        is_filtered = self._source.config.predicate is not None
-        return estimate(self._source.snapshot, latest, is_filtered=is_filtered)
-
-    def __iter__(self) -> Iterator[DeltaFile]:
-        return self.files()
-
-    def _series(
-        self,
-        what: str,
-        count: int,
-        after: str | None,
-        order: ScanOrder | str | None,
-        columns: Sequence[str] | None,
-    ) -> PageSeries:
-        request = PageRequest(what=what, count=count, after=after, order=order, columns=column_list(columns))
-        return open_series(self._source, request, self._pages)
-
-
-class Table:
+class Table(TableQueries):
     """One version of one Delta table."""
 
     def __init__(
@@ -273,6 +131,9 @@ class Table:
 
         With `order` ("asc" or "desc") files come by the sidecar's time column, then by path.
         """
+        if where is not None and overrides.get("predicate") is not None:
+            fix = "give one of them; join two conditions by and"
+            raise InvalidRequestError("where and predicate are both given", "scan()", fix)
         given = {"predicate": where, "limit": limit, "strategy": strategy, "order": order}
         changes = {name: value for name, value in given.items() if value is not None} | overrides
         base = config if config is not None else self._default_config()
@@ -284,15 +145,6 @@ class Table:
             raise InvalidRequestError(f"a scan has no option {unknown[0]!r}", "scan()", f"there are: {known}")
         source = self._source(msgspec.structs.replace(base, **changes))
         return Scan(source, PageSettings(at_version=self._at, signing_key=self._settings.page_signing_key))
-
-    def sql(self, query: str, *, parameters: Any = None, memory_limit: str | int | None = None) -> SqlResult:
-        """The rows of a query in DuckDB's SQL, streamed; this table is `t`, and `this`."""
-        from lazydelta.engines.session import SqlOptions
-        from lazydelta.engines.sql import run_sql
-
-        source = self._source(self._default_config())
-        options = SqlOptions(memory_limit=memory_limit)
-        return run_sql(query, {"t": source, "this": source}, parameters=parameters, options=options)
 
     def file_infos(self, predicate: Any = None) -> Iterator[DeltaFile]:
         """The live files that might match the filter, lazily."""
@@ -388,6 +240,9 @@ class Table:
 
         return within_partitions(self._source(self._default_config()), partitions)
 
+    def _queried(self) -> RowSource:
+        return self._source(self._default_config())
+
     def _default_config(self) -> LazyScanConfig:
         settings = self._settings
         return LazyScanConfig(
@@ -422,6 +277,9 @@ def open(  # noqa: A001 - `lazydelta.open` is the name users meet
     if not isinstance(settings, Settings | None):
         fix = "give options as storage_options={…}"  # type: ignore[unreachable]  # not for who checks no types
         raise InvalidRequestError(f"settings is a {type(settings).__name__}", "open()", fix)
+    if settings is not None and storage_options:
+        fix = "give one of them: settings hold storage options, too"
+        raise InvalidRequestError("settings and storage_options are both given", "open()", fix)
     chosen = settings if settings is not None else build_settings(storage_options, environment=os.environ)
     if chosen.memory_bytes:
         PROCESS_MEMORY.limit_to(chosen.memory_bytes)
@@ -449,7 +307,7 @@ def _opened(
         version = version_at(opening, timestamp, parallelism=parallelism)
     reading = SidecarReading(
         is_enabled=chosen.sidecar_enabled,
-        folder=f"{LOG_FOLDER}/{chosen.sidecar_directory}",
+        folder=sidecar_folder(chosen.sidecar_directory),
         row_groups_per_batch=chosen.sidecar_row_groups_per_batch,
     )
     if chosen.cache_bytes == 0:

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -88,15 +87,6 @@ def log_event(event: str, **fields: object) -> None:
         shown = {name: _shown(value) for name, value in fields.items()}
         text = " ".join(f"{name}={value!r}" for name, value in shown.items())
         LOGGER.debug("%s %s", event, text, extra={"event": event, "fields": shown})
-
-
-@contextmanager
-def told_at_debug(event: str) -> Iterator[None]:
-    """Go on after whatever fails in here, because another way serves; the log says why it was needed."""
-    try:
-        yield
-    except Exception as error:  # noqa: BLE001 - another way serves
-        log_event(event, reason=repr(error))
 
 
 def _shown(value: object) -> object:

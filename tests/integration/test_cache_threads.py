@@ -18,6 +18,7 @@ from lazydelta.upkeep.build import build_sidecar
 from tests.support.cached import CACHED, publish
 from tests.support.growing_table import GrowingTable
 from tests.support.keys import FileKey
+from tests.support.row_tables import eventually
 
 SMALL = SidecarConfig(row_group_rows=20, row_groups_max=4)
 READERS = 4
@@ -134,6 +135,7 @@ def test_after_a_log_was_restored_no_thread_sees_anything_of_the_other(tmp_path:
     permits = threading.Semaphore(3)
     may_read = threading.Event()
     may_read.set()
+    read_since: list[int] = []
 
     def read() -> None:
         while not is_over.is_set():
@@ -143,26 +145,31 @@ def test_after_a_log_was_restored_no_thread_sees_anything_of_the_other(tmp_path:
                 found = {(file.path, file.dv_id) for file in table.scan().files()}
                 if found != now[0][table.version]:
                     troubles.append(f"version {table.version} is not of this log")
+                read_since.append(table.version)
 
     threads = [threading.Thread(target=read) for _ in range(3)]
     for thread in threads:
         thread.start()
-    for turn in range(6):
-        fresh = tmp_path / f"fresh-{turn}"
-        lake = second if turn % 2 == 0 else first
-        publish(lake.path, fresh)
-        may_read.clear()
-        for _ in threads:
-            permits.acquire()
-        (folder / "_delta_log").rename(tmp_path / f"aside-{turn}")
-        (fresh / "_delta_log").rename(folder / "_delta_log")
-        now[0] = lake.live
-        for _ in threads:
-            permits.release()
-        may_read.set()
-        time.sleep(0.2)
-    is_over.set()
-    for thread in threads:
-        thread.join()
+    try:
+        for turn in range(6):
+            assert eventually(lambda: len(read_since) >= 6)
+            fresh = tmp_path / f"fresh-{turn}"
+            lake = second if turn % 2 == 0 else first
+            publish(lake.path, fresh)
+            may_read.clear()
+            for _ in threads:
+                permits.acquire()
+            (folder / "_delta_log").rename(tmp_path / f"aside-{turn}")
+            (fresh / "_delta_log").rename(folder / "_delta_log")
+            now[0] = lake.live
+            read_since.clear()
+            for _ in threads:
+                permits.release()
+            may_read.set()
+        assert eventually(lambda: len(read_since) >= 6)
+    finally:
+        is_over.set()
+        for thread in threads:
+            thread.join()
     assert troubles == []
     assert ld.cache.stats().invalidations > 0

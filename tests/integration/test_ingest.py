@@ -14,6 +14,7 @@ from lazydelta.errors import InvalidRequestError
 from lazydelta.settings import Settings
 from lazydelta.sidecar.format.config import SidecarConfig
 from lazydelta.spark import IngestConfig
+from lazydelta.spark.record_columns import RAW_TEXT, REASON
 from lazydelta.spark.time_column import BAD_TIME, FAR_TIME, NULL_TIME, PERIODS, with_period
 from lazydelta.storage import open_storage
 from lazydelta.upkeep.verify import verify_sidecar
@@ -54,6 +55,21 @@ def test_a_batch_that_spans_midnight_gives_files_on_both_sides(spark: SparkSessi
     assert assert_one_period_per_file(target) == 2
     assert (summary.batch.rows_written, summary.batch.files, summary.batch.periods) == (30, 2, 2)
     assert (summary.batch.period_first, summary.batch.period_last) == ("2026021023", "2026021100")
+
+
+def test_a_checkpoint_that_is_asked_for_needs_no_sidecar(spark: SparkSession, tmp_path: Path) -> None:
+    source, target = write_json(tmp_path / "in", minutes("2026-02-10T23:45:00Z", 3)), tmp_path / "out"
+    log = target / "_delta_log"
+    assert run_ingest(spark, source, target).sidecar.checkpoint_version is None
+    summary = run_ingest(spark, source, target, checkpoint=True)
+    assert (summary.sidecar.checkpoint_version, summary.sidecar.sidecar_version) == (2, None)
+    assert summary.sidecar.sidecar_error is None
+    [checkpoint] = log.glob("*.checkpoint.parquet")
+    before = checkpoint.stat()
+    empty = write_json(tmp_path / "empty", [])
+    assert run_ingest(spark, empty, target, checkpoint=True, format="json").sidecar.checkpoint_version == 2
+    assert (checkpoint.stat().st_ino, checkpoint.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    assert not (log / "_lazy").exists()
 
 
 def test_readers_find_how_the_time_column_was_derived(spark: SparkSession, tmp_path: Path) -> None:
@@ -206,7 +222,7 @@ def test_every_granularity_and_zone_agrees_with_the_calendar(spark: SparkSession
     frame = spark.createDataFrame([(moment,) for moment in moments], "ts timestamp")
     for granularity in PERIODS:
         config = IngestConfig(target="t", event_time="ts", granularity=granularity, time_zone=zone)
-        dated = with_period(frame, config, raw_text="text", reason="reason")
+        dated = with_period(frame, config)
         found = [row[0] for row in dated.frame.select(dated.period).collect()]
         assert found == [period_of(moment, granularity, zone) for moment in moments]
 
@@ -253,10 +269,10 @@ def test_text_and_numbers_become_timestamps(
     kind = {str: "string", int: "bigint", float: "double"}[type(text)]
     frame = spark.createDataFrame([(text,)], f"ts {kind}")
     config = IngestConfig(target="t", event_time="ts", **settings)
-    dated = with_period(frame, config, raw_text="text", reason="reason")
-    row = dated.frame.selectExpr("unix_micros(ts) AS micros", dated.period, "reason").collect()[0]
+    dated = with_period(frame, config)
+    row = dated.frame.selectExpr("unix_micros(ts) AS micros", dated.period, REASON).collect()[0]
     wanted = dt.datetime.fromisoformat(moment)
-    assert row["reason"] is None
+    assert row[REASON] is None
     assert dt.datetime.fromtimestamp(0, dt.UTC) + dt.timedelta(microseconds=row["micros"]) == wanted
     assert row[dated.period] == period_of(wanted, "hour", config.time_zone)
 
@@ -281,11 +297,11 @@ def test_what_is_no_time_gets_a_reason(
 ) -> None:
     frame = spark.createDataFrame([(value,)], f"ts {kind}")
     config = IngestConfig(target="t", event_time="ts", **settings)
-    dated = with_period(frame, config, raw_text="text", reason="reason")
-    row = dated.frame.select(dated.period, "reason", "text").collect()[0]
+    dated = with_period(frame, config)
+    row = dated.frame.select(dated.period, REASON, RAW_TEXT).collect()[0]
     assert row[dated.period] is None
-    assert row["reason"] in (BAD_TIME, FAR_TIME)
-    assert row["text"].startswith('{"ts":')
+    assert row[REASON] in (BAD_TIME, FAR_TIME)
+    assert row[RAW_TEXT].startswith('{"ts":')
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from lazydelta.spark import ingest_stream
 from lazydelta.spark.config import SparkConfig
 from lazydelta.spark.session import CACHE_VARIABLE, MAVEN_VARIABLE, get_session
 from tests.support.ingesting import assert_one_period_per_file, rejects_of, write_json
@@ -116,6 +117,18 @@ def test_people_get_progress_on_stderr_and_a_summary_on_stdout(tmp_path: Path) -
         line for line in done.stderr.splitlines() if "WARN" in line or "Exception" in line or "::" in line
     ]
     assert noise == []
+
+
+def test_a_stream_can_be_told_to_read_everything_again(spark: SparkSession, tmp_path: Path) -> None:
+    source, target = write_json(tmp_path / "in", ROWS), tmp_path / "out"
+    first = {"checkpoint_location": str(tmp_path / "one"), "format": "json", "write_sidecar": False}
+    ingest_stream(str(source), str(target), event_time="ts", session=spark, **first)
+    words = ("--event-time", "ts", "--format", "json", "--no-sidecar", "--stream", "available-now")
+    place = ("--checkpoint-location", tmp_path / "two")
+    done = lazydelta_ingest(source, target, *words, *place, "--read-again", "--json", *FAST)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["rows_written"] == 3
+    assert spark.read.format("delta").load(str(target)).count() == 6
 
 
 def test_a_wrong_source_ends_with_words_and_code_2(tmp_path: Path) -> None:

@@ -232,7 +232,7 @@ def test_a_retention_below_deltas_safety_needs_force(spark: SparkSession, tmp_pa
     assert vacuum(spark, str(table), retention_hours=1, force=True, dry_run=True).files == ()
 
 
-@pytest.mark.parametrize("hours", [-1, float("nan"), float("inf")])
+@pytest.mark.parametrize("hours", [-1, float("nan"), float("inf"), 1e300])
 def test_a_retention_that_is_no_time_is_refused(spark: SparkSession, tmp_path: Path, hours: float) -> None:
     table = TableBuilder(tmp_path).commit(["a"])
     with pytest.raises(InvalidRequestError, match="hours"):

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import psutil
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
@@ -20,6 +19,7 @@ import lazydelta as ld
 from lazydelta.errors import LazyDeltaError, StorageError
 from lazydelta.rows.materialize import backwards
 from lazydelta.storage.scratch_folder import ScratchFolder, _swept, sweep
+from tests.support.handles import handles_of
 from tests.support.row_tables import all_readings, readings_table
 
 BACKWARDS = """
@@ -83,9 +83,16 @@ def test_rows_on_a_disk_come_back_as_they_were_and_hold_no_handle(
     monkeypatch.setattr("tempfile.tempdir", str(folder))
     monkeypatch.setattr("lazydelta.limits.MATERIALIZE_BYTES", 1)
     rows = pa.RecordBatch.from_pylist(all_readings())
-    before = psutil.Process().num_fds()
-    found = list(backwards(rows.slice(start, 7) for start in range(0, rows.num_rows, 7)))
-    assert psutil.Process().num_fds() == before
+    held: list[str] = []
+
+    def slices() -> Iterator[pa.RecordBatch]:
+        for start in range(0, rows.num_rows, 7):
+            yield rows.slice(start, 7)
+        held.extend(handles_of(folder))
+
+    found = list(backwards(slices()))
+    assert held
+    assert handles_of(folder) == []
     assert [row for batch in found for row in batch.to_pylist()] == all_readings()[::-1]
 
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lazydelta import limits
 from lazydelta.errors import (
     CorruptLogError,
     InvalidRequestError,
@@ -21,8 +22,10 @@ from lazydelta.errors import (
     UnsupportedTableError,
     VersionNotFoundError,
 )
+from lazydelta.log.checkpoint import CheckpointReader
 from lazydelta.sidecar.format.config import SidecarConfig
-from lazydelta.upkeep.build import build_sidecar, plan_build
+from lazydelta.upkeep.build import build_sidecar
+from lazydelta.upkeep.build_plan import plan_build
 from tests.support import actions
 from tests.support.actions import add, remove, stats
 from tests.support.sidecar_twin import (
@@ -180,7 +183,12 @@ def test_unchanged_parts_are_referenced_and_small_ones_added(table: TableBuilder
     assert_exact(table, 1)
 
 
-def test_only_row_groups_in_reach_of_the_change_are_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_listed", [True, False], ids=["listed", "by footers"])
+def test_only_row_groups_in_reach_of_the_change_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_listed: bool
+) -> None:
+    if not is_listed:
+        monkeypatch.setattr(limits, "MANIFEST_ROW_GROUPS_MAX", 2)
     table = telemetry(tmp_path)
     config = SidecarConfig(row_group_rows=500, row_groups_max=40)
     names = [md5(b"%d" % number).hexdigest() for number in range(20_000)]
@@ -191,8 +199,36 @@ def test_only_row_groups_in_reach_of_the_change_are_read(tmp_path: Path) -> None
     table.commit([file_at(402, "new")], [remove(f"_event_hour=0000000004/{names[210]}.parquet")]).checkpoint()
     everywhere = built(table, config=config)
     part_bytes = whole.bytes_written - whole.manifest_bytes
+    assert bool(manifest_of(table.path, 2)["row_groups"]) is is_listed
     assert near.bytes_read + part_bytes // 4 < everywhere.bytes_read
     assert_exact(table, 2)
+
+
+def test_of_a_checkpoint_of_many_files_the_checksum_tells_the_number_of_files(
+    table: TableBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "CHECKPOINT_FOOTERS_MAX", 0)
+    counts: list[str] = []
+    count = CheckpointReader.add_count
+    monkeypatch.setattr(CheckpointReader, "add_count", lambda self: counts.append("looked") or count(self))
+    table.commit([file_at(25, "new")], [removed(3, "f7")]).crc().checkpoint()
+    assert (built(table).kind, counts) == ("incremental", [])
+    assert (built(table).kind, counts) == ("present", [])
+    assert_exact(table, 1)
+    table.commit([file_at(26, "next")]).checkpoint()  # without a checksum the checkpoint is asked
+    assert (built(table).kind, counts) == ("incremental", ["looked"])
+    assert_exact(table, 2)
+
+
+def test_a_checksum_that_counts_wrongly_costs_a_full_build(
+    table: TableBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "CHECKPOINT_FOOTERS_MAX", 0)
+    table.commit([file_at(25, "new")]).crc(numFiles=7).checkpoint()
+    report = built(table)
+    assert (report.kind, report.num_files) == ("full", 41)
+    assert "the commits lead to 41 files, the checkpoint lists 7" in report.reason
+    assert_exact(table, 1)
 
 
 def test_a_file_added_again_under_another_hour_is_found(table: TableBuilder) -> None:
@@ -383,7 +419,7 @@ def test_a_folder_in_the_manifests_place_is_an_error_and_no_endless_wait(table: 
     manifest = next((table.path / LAZY).glob("*.manifest.json"))
     manifest.unlink()
     manifest.mkdir()
-    with pytest.raises(StorageError, match="something else has its name"):
+    with pytest.raises(StorageError, match="a folder is in the place of a file"):
         built(table)
 
 

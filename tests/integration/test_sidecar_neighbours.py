@@ -22,7 +22,7 @@ from lazydelta.upkeep.build import BuildReport, build_sidecar
 from lazydelta.upkeep.verify import verify_sidecar
 from tests.support.actions import add
 from tests.support.sidecar_twin import manifest_of, part_files, referenced_files
-from tests.support.spark import delta_log, environment_of_commands
+from tests.support.spark import delta_log
 from tests.support.table_builder import TableBuilder
 
 if TYPE_CHECKING:
@@ -219,25 +219,4 @@ def test_processes_at_once_leave_one_valid_sidecar(tmp_path: Path) -> None:
     for builder in builders:
         _, errors = builder.communicate(timeout=120)
         assert builder.returncode == 0, errors.decode()
-    assert_one_valid_sidecar(table)
-
-
-# --- tasks that fail -------------------------------------------------------------
-
-
-def test_tasks_that_are_killed_and_tried_again_leave_every_file_once(tmp_path: Path) -> None:
-    table = many_files(tmp_path / "table").path
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.support.killed_workers", str(table)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=550,
-        env=environment_of_commands(),
-    )
-    assert done.returncode == 0, done.stderr
-    killed, kind, parts = done.stdout.splitlines()[-1].split()
-    assert int(killed) > 0
-    assert kind == "full"
-    assert int(parts) >= 40
     assert_one_valid_sidecar(table)

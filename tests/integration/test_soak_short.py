@@ -38,5 +38,5 @@ def test_a_soak_that_grows_is_told() -> None:
         return " ".join(verdicts_on(Soaked(looks=looks(**growth), given_up=0)))
 
     assert told() == ""
-    for name, step in {"resident_mb": 5.0, "handles": 3, "threads": 1, "held_bytes": 1}.items():
+    for name, step in {"resident_mb": 5.0, "handles": 3, "threads": 2, "held_bytes": 1}.items():
         assert name in told(**{name: step}), name

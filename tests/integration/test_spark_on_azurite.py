@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from lazydelta.cli.app import app
 from lazydelta.errors import AccessDeniedError
 from lazydelta.sidecar.format.config import SidecarConfig
-from lazydelta.spark import IngestSummary, ingest, ingest_stream
+from lazydelta.spark import IngestSummary, ingest, ingest_stream, read
 from lazydelta.spark.checkpoint import ensure_sidecar
 from lazydelta.spark.session import CACHE_VARIABLE
 from lazydelta.spark.table_url import spark_url
@@ -113,6 +113,9 @@ def test_batches_arrive_in_their_hours_and_every_reader_agrees(
     assert (late.batch.rows_written, late.sidecar.sidecar_kind) == (3, "incremental")
     assert files == 6
     assert_all_agree(spark, lake, url, AFTER_LATE)
+    for native in (True, False):  # Spark by its own credentials, then executors by ours
+        lazily = read(spark, url, storage_options=lake.options, native=native)
+        assert by_hour(lazily.collect()) == AFTER_LATE
     rejects = spark.read.format("delta").load(late.rejects).collect()
     assert [row["record"] for row in rejects] == [json.dumps(BAD)]
 

@@ -180,10 +180,9 @@ WRITTEN_BY_SPARK = [
 
 @pytest.mark.parametrize("write", WRITTEN_BY_SPARK, ids=lambda write: write.__name__)
 def test_what_spark_wrote_has_the_same_files_at_every_version(
-    spark: SparkSession, tmp_path: Path, write: Callable[[SparkSession, Path], None]
+    spark: SparkSession, written: Callable[..., Path], write: Callable[[SparkSession, Path], None]
 ) -> None:
-    table = tmp_path / "table"
-    write(spark, table)
+    table = written(write)
     newest = ld.open(str(table)).version
     assert newest == delta_log(spark, table).update(False, none(spark), none(spark)).version()
     for version in range(newest + 1):

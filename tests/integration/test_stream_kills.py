@@ -30,7 +30,7 @@ from tests.support.telemetry_rows import TelemetryFiles
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 FILES_PER_RUN = 4  # enough for a checkpoint and its sidecar
-RANDOM_KILLS = 4
+RANDOM_KILLS = 2
 CHECKPOINT_EVERY = 2  # commits
 CONTINUOUS = (
     *("--stream", "continuous", "--trigger-interval", "200 milliseconds"),
@@ -66,7 +66,7 @@ def started(world: StreamWorld, tmp_path: Path) -> Iterator[Callable[..., Stream
             process.kill()
 
 
-@pytest.mark.timeout(1800)  # eleven starts of Java, on a machine that may be busy
+@pytest.mark.timeout(1800)  # nine starts of Java, on a machine that may be busy
 def test_killed_at_every_step_and_at_random_every_row_is_there_once(
     world: StreamWorld, started: Callable[..., StreamProcess]
 ) -> None:
@@ -133,7 +133,7 @@ def test_asked_to_stop_it_finishes_the_batch_and_sums_up(
     for _ in range(6):
         telemetry.add(rows=20, bad=1)
     process = started(*CONTINUOUS)
-    assert process.wait_for(lambda: world.look().begun == 1), process.output()
+    assert process.wait_for(lambda: world.look().begun >= 1), process.output()
     process.ask_to_stop(number, whole_group=whole_group)
     assert process.wait() == 0, process.output()
     sight = world.look()
@@ -146,10 +146,17 @@ def test_asked_to_stop_it_finishes_the_batch_and_sums_up(
 
 
 def test_asked_twice_it_ends_at_once(world: StreamWorld, started: Callable[..., StreamProcess]) -> None:
-    TelemetryFiles(world.source).add(rows=20, bad=1)
-    process = started(*CONTINUOUS)
-    assert process.wait_for(lambda: world.look().begun == 0), process.output()
+    telemetry = TelemetryFiles(world.source)
     for _ in range(2):
+        telemetry.add(rows=20, bad=1)
+    noted, *_ = STEPS
+    process = started(*CONTINUOUS, hold_at=noted)  # in a batch that never ends
+    before = world.look()
+    assert process.wait_for(lambda: noted.is_reached(before, world.look())), process.output()
+    asked = 0
+    while process.is_running() and asked < 50:  # two that come at once, to a process held back, are one
         process.ask_to_stop(signal.SIGTERM, whole_group=True)
-        time.sleep(0.2)
+        time.sleep(0.5)
+        asked += 1
+    assert asked >= 2
     assert process.wait() == 143, process.output()

@@ -24,6 +24,7 @@ LOG_FILES = [
     "_delta_log/00000000000000000004.checkpoint.parquet",
     "_delta_log/_lazy/*.manifest.json",
     "_delta_log/_lazy/*.parquet",
+    "_delta_log/*.crc",
 ]
 
 
@@ -42,12 +43,15 @@ def table(good: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("pattern", LOG_FILES)
-def test_a_pipe_in_the_log_is_an_error_or_does_not_matter(table: Path, pattern: str) -> None:
+@pytest.mark.parametrize(("kind", "make"), [("pipe", os.mkfifo), ("folder", Path.mkdir)])
+def test_a_pipe_or_a_folder_in_the_log_is_an_error_or_does_not_matter(
+    table: Path, pattern: str, kind: str, make: Callable[[Path], None]
+) -> None:
     for path in table.glob(pattern):
         path.unlink()
-        os.mkfifo(path)
+        make(path)
     if pattern in NEEDED:
-        with pytest.raises(LazyDeltaError, match="pipe"):
+        with pytest.raises(LazyDeltaError, match=f"a {kind} is in the place of a file"):
             rows_of(ld.open(str(table)).scan())
     else:
         assert by_id(rows_of(ld.open(str(table)).scan())) == all_readings()

@@ -16,12 +16,10 @@ from hypothesis import strategies as st
 import lazydelta as ld
 from lazydelta.settings import Settings
 from lazydelta.sidecar.format.config import SidecarConfig
-from lazydelta.storage import open_storage
-from lazydelta.upkeep.build import build_sidecar
 from tests.property.test_sidecar_reads import build_some
 from tests.support.actions import physical_name
 from tests.support.eager_twin import replay
-from tests.support.growing_table import GrowingTable
+from tests.support.growing_table import grown_in_steps
 from tests.support.histories import History, build, histories
 from tests.support.keys import Action
 
@@ -53,13 +51,7 @@ def test_look_ups_tell_what_the_log_says_of_each_live_path(history: History, dic
 @given(st.randoms(use_true_random=False))
 def test_look_ups_agree_at_every_step_of_a_growing_table_whatever_is_damaged(dice: random.Random) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        growing = GrowingTable(Path(folder), dice)
-        for _ in range(3):
-            growing.grow(dice.randint(0, 4))
-            growing.checkpoint()
-            if dice.random() < 0.8:
-                build_sidecar(open_storage(folder, Settings()), config=SMALL, full=dice.random() < 0.3)
-            growing.grow(dice.randint(0, 3))
+        for growing in grown_in_steps(Path(folder), dice, SMALL):
             damage(Path(folder), dice)
             live = replay(Path(folder)).paths()
             known = sorted({path for state in growing.table.states for path, _ in state.live})

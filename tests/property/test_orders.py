@@ -21,7 +21,7 @@ from lazydelta.upkeep.build import build_sidecar
 from tests.support import actions
 from tests.support.cached import CACHED, UNCACHED
 from tests.support.eager_twin import replay
-from tests.support.growing_table import GrowingTable
+from tests.support.growing_table import GrowingTable, grown_in_steps
 from tests.support.histories import History, build, histories, table_predicates
 from tests.support.ordered_twin import is_in_order, order_keys
 from tests.support.predicates import Predicate, to_sql
@@ -88,13 +88,7 @@ def test_a_growing_table_comes_in_order_at_every_step_whatever_is_damaged(
     dice: random.Random, order: str, config: SidecarConfig, limit: int
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        growing = GrowingTable(Path(folder), dice)
-        for _ in range(3):
-            growing.grow(dice.randint(0, 4))
-            growing.checkpoint()
-            if dice.random() < 0.8:
-                build_sidecar(open_storage(folder, Settings()), config=config, full=dice.random() < 0.3)
-            growing.grow(dice.randint(0, 3))
+        for _ in grown_in_steps(Path(folder), dice, config):
             if dice.random() < 0.4:
                 tear_a_part(Path(folder), dice)
             told = order_keys(replay(Path(folder)).live, "_event_hour")

@@ -47,6 +47,15 @@ PASSWORDS = [
     "file://user:{}@host/t",
     "user:{}@host/t",
     "https:user:{}@host/t",
+    "token={}",
+    "password={}",
+    "secret={}",
+    "sas={}",
+    "account-key={}",
+    "delta.page.signing_key={}",
+    "Bearer {}",
+    "s3://bucket/t,token={}",
+    "az://c/Bearer {}",
 ]
 SIGNATURES = [
     "https://acct.blob.core.windows.net/c/t{}",
@@ -82,6 +91,8 @@ QUERIES = [
     "?access_key_id=a&secret_access_key={}",
     "?account_key={}",
     "?token={}",
+    "?s%69g={}",
+    "%26tok%2565n={}",
 ]
 addresses = st.builds(
     lambda form, secret: form.format(secret),

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import functions as fn
 
 from lazydelta.predicate import FileFacts, bind
 from lazydelta.predicate.column import Column
@@ -19,6 +20,7 @@ from lazydelta.predicate.expression import Expression, Not
 from lazydelta.predicate.rows import matches
 from lazydelta.protocol.schema import arrow_schema, parse_schema
 from lazydelta.protocol.statistics import statistics_from_json
+from lazydelta.spark.reading.spark_condition import spark_condition
 from tests.support.spark_settings import configured
 from tests.support.written_files import PATTERNS, VALUES, batch_of, row_of
 
@@ -74,20 +76,24 @@ def test_statistics_of_delta_on_spark_never_drop_a_matching_file(table: Path) ->
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize("column", sorted(set(VALUES) - {"single"}))
+@pytest.mark.parametrize("column", sorted(VALUES))
 def test_rows_match_as_in_spark(spark: SparkSession, column: str) -> None:
-    # Not for floats: Spark compares them with doubles, as double.
     expressions = list(_leaves(column))
+    expressions += [Not(expressions[1]), expressions[2] & ~expressions[3], expressions[0] | expressions[3]]
     batch = batch_of([row_of(**{column: value}) for value in [None, *VALUES[column]]])
     with configured(spark, {"spark.sql.parser.escapedStringLiterals": "true"}):
         frame = spark.createDataFrame(pa.Table.from_batches([batch])).coalesce(1)
-        judged = frame.selectExpr(
-            *(f"{_spark_sql(one)} as c{at}" for at, one in enumerate(expressions))
+        schema = parse_schema(frame.schema.json(), "memory")
+        bound = [bind(one, schema, [], where="memory") for one in expressions]
+        # As Spark reads our SQL, and as a read in Spark tells it. Floats it reads as doubles.
+        texts = [] if column == "single" else [fn.expr(_spark_sql(one)) for one in expressions]
+        conditions = [spark_condition(one.root) for one in bound]
+        judged = frame.select(
+            *(one.alias(f"c{at}") for at, one in enumerate([*conditions, *texts]))
         ).toArrow()
-    schema = parse_schema(frame.schema.json(), "memory")
-    for at, expression in enumerate(expressions):
-        ours = matches(bind(expression, schema, [], where="memory"), batch)
-        assert ours.to_pylist() == judged.column(at).to_pylist(), str(expression)
+    for at, predicate in enumerate([*bound, *(bound if texts else [])]):
+        ours = matches(predicate, batch)
+        assert ours.to_pylist() == judged.column(at).to_pylist(), str(predicate.expression)
 
 
 def _leaves(*only: str) -> Iterator[Expression]:

@@ -27,7 +27,8 @@ from lazydelta.sidecar.format.manifest import Manifest
 from lazydelta.sidecar.format.part_reader import PartReader
 from lazydelta.sidecar.format.part_writer import PartShape, WrittenPart, store_part, write_part
 from lazydelta.sidecar.format.typed_rows import BUILD_COLUMNS, typed_rows
-from lazydelta.sidecar.read.pruning import possible_by_footer, possible_parts, possible_row_groups
+from lazydelta.sidecar.read.footer_pruning import possible_by_footer
+from lazydelta.sidecar.read.pruning import possible_parts, possible_row_groups
 from tests.property.test_predicates_skipping import expressions, files
 from tests.support.written_files import (
     LITERALS,

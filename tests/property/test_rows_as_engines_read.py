@@ -12,7 +12,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pyarrow as pa
@@ -22,10 +22,11 @@ import lazydelta as ld
 from lazydelta import limits
 from tests.support.cached import CACHED, UNCACHED
 from tests.support.random_lake import SESSION, RandomLake
-from tests.support.random_lake_answers import Answer, counted, spark_answers
+from tests.support.random_lake_answers import Answer, counted, rows_of, spark_answers
 from tests.support.random_lake_features import features_of
 from tests.support.random_lake_filters import Filter
 from tests.support.random_lake_peers import CannotReadError, DuckDelta, delta_rs_rows
+from tests.support.spark_reads import by_each_reader
 from tests.support.spark_settings import configured
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ USUAL_TABLES = 4
 TABLES = int(os.environ.get("LAZYDELTA_TABLES") or USUAL_TABLES)
 FIRST_SEED = int(os.environ.get("LAZYDELTA_SEED") or 0)
 STEPS = 6
+FILTERS_IN_SPARK = 3  # each is a job of its own there
 WITHOUT_SIDECAR = UNCACHED | {"delta.sidecar.enabled": "false"}
 WAYS = (WITHOUT_SIDECAR, UNCACHED, CACHED)
 
@@ -99,7 +101,21 @@ def check_lake(lake: RandomLake, duck: DuckDelta) -> None:
     dice = random.Random(lake.seed)
     answers = spark_answers(lake, dice, filters=12, earlier=1)
     check_folder(lake.folder, answers, dice)
+    check_in_spark(lake, answers)
     check_peers(lake.folder, answers[0], duck)
+
+
+def check_in_spark(lake: RandomLake, answers: list[Answer]) -> None:
+    """Read back in Spark: by its own reader where files are plain, and by ours."""
+    allowed = UNCACHED | {"delta.allowed_roots": str(lake.folder.parent)}
+    for answer in answers:
+        how: dict[str, Any] = {"version": answer.version, "storage_options": allowed}
+        for frame in by_each_reader(lake.spark, lake.folder, **how):
+            assert_same(rows_of(frame), answer.rows)
+        for one, wanted in answer.kept[:FILTERS_IN_SPARK]:
+            how |= {"where": one.ours, "columns": [answer.key]}
+            for frame in by_each_reader(lake.spark, lake.folder, **how):
+                assert sorted(rows_of(frame).column(0).to_pylist()) == wanted, one.ours
 
 
 def check_folder(folder: Path, answers: list[Answer], dice: random.Random) -> None:

@@ -19,7 +19,7 @@ from lazydelta.sidecar.format.config import SidecarConfig
 from lazydelta.storage import open_storage
 from lazydelta.upkeep.build import build_sidecar
 from tests.support.eager_twin import replay
-from tests.support.growing_table import GrowingTable
+from tests.support.growing_table import GrowingTable, grown_in_steps
 from tests.support.histories import History, build, histories, may_hold_a_match, table_predicates
 from tests.support.predicates import Predicate, to_sql
 from tests.support.reading import STRATEGIES, keys
@@ -88,13 +88,7 @@ def test_a_growing_table_is_read_right_at_every_step_whatever_is_damaged(
     dice: random.Random, knobs: dict[str, Any], where: str | None, limit: int
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        growing = GrowingTable(Path(folder), dice)
-        for _ in range(3):
-            growing.grow(dice.randint(0, 4))
-            growing.checkpoint()
-            if dice.random() < 0.8:
-                build_sidecar(open_storage(folder, Settings()), config=SMALL, full=dice.random() < 0.3)
-            growing.grow(dice.randint(0, 3))
+        for _ in grown_in_steps(Path(folder), dice, SMALL):
             if dice.random() < 0.6:
                 damage_something(Path(folder), dice)
             assert_same(folder, where=where, **knobs)

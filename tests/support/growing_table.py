@@ -6,11 +6,15 @@ live is known to the `TableBuilder`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
 
+from lazydelta.settings import Settings
+from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.storage import open_storage
+from lazydelta.upkeep.build import build_sidecar
 from tests.support import actions
 from tests.support.actions import add, inline_dv, relative_dv, remove
 from tests.support.checkpoint_writer import KINDS
@@ -18,6 +22,21 @@ from tests.support.keys import Action
 from tests.support.table_builder import TableBuilder
 
 _SCHEMA = {"device_id": "string", "value": "double", "count": "long", "_event_hour": "string"}
+
+
+def grown_in_steps(
+    folder: Path, dice: Random, config: SidecarConfig, *, steps: int = 3
+) -> Iterator[GrowingTable]:
+    """A table after each step: commits, a checkpoint, mostly its sidecar, and commits after it."""
+    growing = GrowingTable(folder, dice)
+    for _ in range(steps):
+        growing.grow(dice.randint(0, 4))
+        growing.checkpoint()
+        if dice.random() < 0.8:
+            storage = open_storage(str(folder), Settings())
+            build_sidecar(storage, config=config, full=dice.random() < 0.3)
+        growing.grow(dice.randint(0, 3))
+        yield growing
 
 
 class GrowingTable:

@@ -1,7 +1,7 @@
 """A server that answers as a test says, where a store is looked for: endless listings, web pages, refusals.
 
 Contract: `OddStore(answer)` as a context manager; `answer` gets a request's path with its query, and returns
-a status and a body. `requests` counts what came.
+a status and a body; `headers` come with all of them. `requests` counts what came.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ class OddStore:
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
         self.requests = 0
+        self.headers: dict[str, str] = {}  # that every answer has
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
@@ -76,6 +77,8 @@ def _handler(store: OddStore) -> type[BaseHTTPRequestHandler]:
             try:
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(body)))
+                for name, value in store.headers.items():
+                    self.send_header(name, value)
                 self.end_headers()
                 self.wfile.write(body)
             except OSError:  # the caller had enough

@@ -48,6 +48,7 @@ class Fault:
 
 
 Plan = Callable[[Request], Fault | None]
+_MEET_SECONDS_MAX = 60.0  # on a busy machine; who waits in vain is not answered
 
 
 def at(faults: dict[int, Fault]) -> Plan:
@@ -75,17 +76,39 @@ def by_seed(seed: int, probability: float, *faults: Fault) -> Plan:
     return plan
 
 
-class BusyStore:
-    """A plan: every request is throttled until `seconds` after the first one; when each came is kept."""
+def side_by_side(*sizes: int) -> Plan:
+    """Groups of so many requests: none of a group is answered before all of it have come."""
+    groups = [group for group in map(threading.Barrier, sizes) for _ in range(group.parties)]
 
-    def __init__(self, seconds: float, *, status: int = 503, retry_after: int | None = None) -> None:
+    def meet(request: Request) -> None:
+        if request.number <= len(groups):
+            groups[request.number - 1].wait(_MEET_SECONDS_MAX)
+
+    return meet
+
+
+class BusyStore:
+    """A plan: every request is throttled until `seconds` after the first one; when each came is kept.
+
+    With `until_asked` the time begins with the question how long to wait, which its signature tells: however
+    late it comes, it is throttled, too.
+    """
+
+    def __init__(
+        self, seconds: float, *, status: int = 503, retry_after: int | None = None, until_asked: bool = False
+    ) -> None:
         self.arrivals: list[float] = []
         self._seconds = seconds
+        self._until_asked = until_asked
+        self._ends_at: float | None = None
         self._fault = Fault(kind="status", status=status, retry_after=retry_after)
 
-    def __call__(self, _request: Request) -> Fault | None:
-        self.arrivals.append(time.monotonic())
-        return self._fault if self.arrivals[-1] < self.arrivals[0] + self._seconds else None
+    def __call__(self, request: Request) -> Fault | None:
+        now = time.monotonic()
+        self.arrivals.append(now)
+        if self._ends_at is None and (not self._until_asked or "sig" in request.path.lower()):
+            self._ends_at = now + self._seconds
+        return self._fault if self._ends_at is None or now < self._ends_at else None
 
     @property
     def gaps(self) -> list[float]:
@@ -151,7 +174,7 @@ class HttpProxy:
             with self._kept(client), client.makefile("rb") as asked:
                 while self._exchange(client, asked):
                     pass
-        except OSError:
+        except (OSError, threading.BrokenBarrierError):
             pass  # either side went away: that is what this proxy is for
 
     @contextmanager
@@ -264,14 +287,23 @@ def _read_body(head: bytes, stream: BinaryIO, method: str) -> bytes:
     if method == "HEAD" or status in (204, 304):
         return b""
     if not _is_chunked(head):
-        return stream.read(_content_length(head))
+        return _read_exactly(stream, _content_length(head))
     pieces = []
     while True:
         line = stream.readline()
-        piece = stream.read(int(line.split(b";")[0], 16) + 2)
+        if not line.endswith(b"\r\n"):
+            raise ConnectionError("the store broke off")
+        piece = _read_exactly(stream, int(line.split(b";")[0], 16) + 2)
         pieces += [line, piece]
         if piece == b"\r\n":
             return b"".join(pieces)
+
+
+def _read_exactly(stream: BinaryIO, count: int) -> bytes:
+    found = stream.read(count)
+    if len(found) < count:
+        raise ConnectionError("the store broke off")
+    return found
 
 
 def _is_chunked(head: bytes) -> bool:

@@ -69,8 +69,8 @@ def by_id(rows: list[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: row["id"])
 
 
-def eventually(is_so: Callable[[], bool], seconds: float = 5.0) -> bool:
-    """Whether something becomes true soon."""
+def eventually(is_so: Callable[[], bool], seconds: float = 60.0) -> bool:
+    """Whether something becomes true; a busy machine takes its time."""
     until = time.monotonic() + seconds
     while not is_so():
         if time.monotonic() > until:

@@ -24,6 +24,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from tests.support import servers
+from tests.support.node import node
 from tests.support.servers import CONTAINER, TableServer, container_request
 
 ACCOUNT, OTHER_ACCOUNT = "accountone", "accounttwo"
@@ -69,7 +70,7 @@ def secure_azurite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureA
     certificate = make_certificate(tmp_path_factory.mktemp("certificate"))
     keys = {name: base64.b64encode(secrets.token_bytes(64)).decode() for name in (ACCOUNT, OTHER_ACCOUNT)}
     port = servers._free_port()
-    command = [servers._node(), str(servers._azurite_script()), "--silent", "--skipApiVersionCheck"]
+    command = [node(), str(servers._azurite_script()), "--silent", "--skipApiVersionCheck"]
     command += ["--disableTelemetry", "--location", str(tmp_path_factory.mktemp("secure-azurite"))]
     command += ["--blobHost", "127.0.0.1", "--blobPort", str(port), "--oauth", "basic"]
     command += ["--cert", str(certificate.file), "--key", str(certificate.key_file)]

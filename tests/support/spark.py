@@ -14,7 +14,7 @@ import functools
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,8 +26,11 @@ from lazydelta.spark.session import CACHE_VARIABLE, plan_launch, start
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    WriteTable = Callable[[SparkSession, Path], None]
+
 # Hadoop's way to Azure, of the very version that PySpark brings; see tests/support/lake.py.
 AZURE_PACKAGE = "org.apache.hadoop:hadoop-azure:3.5.0"
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # for a JVM that lives for seconds
 FAST_SETTINGS = {
     "spark.app.name": "lazydelta tests",
     "spark.jars.packages": AZURE_PACKAGE,
@@ -35,7 +38,7 @@ FAST_SETTINGS = {
     "spark.sql.shuffle.partitions": "1",
     "spark.default.parallelism": "1",
     "spark.databricks.delta.snapshotPartitions": "1",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dderby.system.home={scratch}",
+    "spark.driver.extraJavaOptions": f"{QUICK_JAVA} -Dderby.system.home={{scratch}}",
     "spark.sql.warehouse.dir": "{scratch}/warehouse",
     "spark.local.dir": "{scratch}",
 }
@@ -54,6 +57,20 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session = start_session(tmp_path_factory.mktemp("spark"))
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def written(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Callable[[WriteTable], Path]:
+    """The table that a function writes: written once, for all tests that only read it."""
+    known: dict[WriteTable, Path] = {}
+
+    def table_by(write: WriteTable) -> Path:
+        if write not in known:
+            known[write] = tmp_path_factory.mktemp(write.__name__) / "table"
+            write(spark, known[write])
+        return known[write]
+
+    return table_by
 
 
 def start_session(scratch: Path) -> SparkSession:

@@ -19,7 +19,7 @@ from pathlib import Path
 from tests.support.spark import environment_of_commands
 
 ROOT = Path(__file__).resolve().parents[2]
-POLL_SECONDS = 0.005
+POLL_SECONDS = 0.05  # looking costs the process that is waited for its time
 START_SECONDS_MAX = 240.0  # a busy machine takes more than one minute
 _FAST = {
     "spark.master": "local[2]",

@@ -129,5 +129,5 @@ class TendedLake:
 
 def _turn(path: Path) -> tuple[bool, bool, bool, str]:
     """Commits first, then what checkpoints refer to, then they themselves, the hint last."""
-    is_below = path.parent.name == "_sidecars"
-    return path.name == _HINT, ".checkpoint." in path.name, is_below, path.name
+    is_above = path.parent.name != "_sidecars"
+    return path.name == _HINT, ".checkpoint." in path.name, is_above, path.name

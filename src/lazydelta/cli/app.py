@@ -6,39 +6,46 @@ Contract: data on stdout, talk on stderr; the JSON of a command keeps its shape 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from importlib.metadata import version as installed_version
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from lazydelta.cli import arguments as arg
-from lazydelta.cli import ingest_command, maintenance_commands, sql_command, stats_command
-from lazydelta.cli.outcome import outcome
+from lazydelta.cli import (
+    bench_command,
+    doctor_command,
+    ingest_command,
+    kql_command,
+    maintenance_commands,
+    sample_command,
+    serve_command,
+    sql_command,
+    stats_command,
+    ui_command,
+)
+from lazydelta.cli.outcome import outcome, told_at_the_end
+from lazydelta.cli.progress_lines import ProgressLines
 from lazydelta.cli.sidecar_commands import sidecar_app
-from lazydelta.cli.streams import prepare_streams, write_json_lines, write_lines
-
-if TYPE_CHECKING:
-    from lazydelta.table import Scan
+from lazydelta.cli.streams import prepare_streams, write_json_lines, write_lines, write_told
 
 _FILES_EXAMPLES = """\b
 Examples:
   lazydelta files s3://lake/orders --limit 100
   lazydelta files ./orders --where "date = '2026-02-08' and value > 3"
   lazydelta files ./orders --order desc --limit 10
-  lazydelta files ./orders --columns path,size | sort -k2 -n -t "$(printf '\\t')"
+  lazydelta files ./orders --columns size,path | sort -n
   lazydelta files ./orders --json | jq .partition_values
   cd orders && lazydelta files . | xargs -d '\\n' ls -l
 
-\b
 On a pipe: one path per line, or the columns asked for, separated by tabs; nested
 values are JSON, nulls are empty, control characters are escaped. On a terminal: a
 table. With --json: path, size, modification_time, partition_values and
 deletion_vector (and stats), always all of them, null where there is none.
 
-\b
 Paths are relative to the table, or absolute URIs where the file lies outside it.
 """
 _EXPLAIN_EXAMPLES = """\b
@@ -57,19 +64,27 @@ Examples:
   lazydelta history ./orders --limit 10
   lazydelta history ./orders --json | jq 'select(.operation == "MERGE")'
 
-\b
 On a pipe: version, timestamp, operation, bytes, "yes" where there is a checkpoint,
 engine and user, separated by tabs.
 """
-_APP_EXAMPLES = """\b
-Exit codes: 0 done (or the reader of the pipe had enough), 1 other error, 2 wrong
+_APP_EXAMPLES = """Exit codes: 0 done (or the reader of the pipe had enough), 1 other error, 2 wrong
 request, 3 no table, 4 no such version, 5 damaged log, 6 unsupported table, 7 storage
-failed, 8 credentials refused, 9 damaged data file, 130 interrupted.
+failed, 8 credentials refused, 9 damaged data file, 10 doctor found something to do,
+130 interrupted, 143 terminated.
 """
+# As a newcomer needs them: look, ask, show to others, try and judge, look after.
+_ORDER = (
+    *("info", "files", "history", "stats", "explain", "sql", "kql", "ui", "serve", "serve-token"),
+    *("sample", "doctor", "bench", "sidecar", "ingest", "optimize", "vacuum"),
+)
 
 
 class _Group(TyperGroup):
     """Commands whose end is always told by an exit code."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Their names, as help lists them."""
+        return sorted(super().list_commands(ctx), key=_ORDER.index)
 
     # Any: typer's own context class has no public name.
     def make_context(self, *args: Any, **extra: Any) -> Any:
@@ -88,7 +103,7 @@ app = typer.Typer(
     cls=_Group,
     help="Stream the live files of Delta Lake tables, newest first.",
     epilog=_APP_EXAMPLES,
-    add_completion=False,
+    add_completion=True,
     rich_markup_mode=None,  # plain help: the same text everywhere, and rich is not loaded for it
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,  # they may hold credentials
@@ -97,9 +112,16 @@ app = typer.Typer(
 
 
 app.add_typer(sidecar_app)
+app.command(epilog=doctor_command.EXAMPLES)(doctor_command.doctor)
+app.command(epilog=bench_command.EXAMPLES)(bench_command.bench)
+app.command(epilog=sample_command.EXAMPLES)(sample_command.sample)
 app.command(epilog=ingest_command.EXAMPLES)(ingest_command.ingest)
 app.command(epilog=stats_command.EXAMPLES)(stats_command.stats)
 app.command(epilog=sql_command.EXAMPLES)(sql_command.sql)
+app.command(epilog=kql_command.EXAMPLES)(kql_command.kql)
+app.command(epilog=serve_command.EXAMPLES)(serve_command.serve)
+app.command(epilog=ui_command.EXAMPLES)(ui_command.ui)
+app.command("serve-token", epilog=serve_command.TOKEN_EXAMPLES)(serve_command.serve_token)
 maintenance_commands.register(app)
 
 
@@ -148,13 +170,17 @@ def files(
     explain: arg.Explain = False,
     debug: arg.Debug = False,
 ) -> None:
-    """List the live files, newest first, as they are found."""
+    """List the live files as they are found.
+
+    The newest come first where a limit, a recent partition or a sidecar makes that the quick way, and always
+    with --strategy reverse.
+    """
     table = arg.open_table(url, version, timestamp, storage_option, debug=debug)
     scan = table.scan(where, limit=limit, strategy=strategy, order=order)
     from lazydelta.cli.show_files import show_files, usual_columns
 
     names = arg.column_names(columns, usual=usual_columns(as_json=as_json), with_stats=with_stats)
-    with _explained(scan, is_wanted=explain), closing(scan.file_batches(names)) as batches:
+    with told_at_the_end(scan.explain, is_wanted=explain), closing(scan.file_batches(names)) as batches:
         show_files(batches, as_json=as_json)
 
 
@@ -177,13 +203,17 @@ def explain(
     """Run a scan and say what it read, what it skipped, and why."""
     table = arg.open_table(url, version, timestamp, storage_option, debug=debug)
     scan = table.scan(where, limit=limit, strategy=strategy, order=order)
-    for _ in scan.file_batches(arg.column_names(columns, usual=["path"], with_stats=with_stats)):
-        pass
+    names, seen = arg.column_names(columns, usual=["path"], with_stats=with_stats), 0
+    total = table.info().num_files if where is None and limit is None else limit
+    with ProgressLines(only_bar=True) as progress:
+        for batch in scan.file_batches(names):
+            seen += batch.num_rows
+            progress("scanning", files=seen, total=total)
     report = scan.explain()
     if as_json:
         write_json_lines([report])
     else:
-        write_lines([str(report)])
+        write_told(str(report))
 
 
 @app.command(epilog=_INFO_EXAMPLES)
@@ -222,16 +252,3 @@ def history(
     from lazydelta.cli.show_history import show_history
 
     show_history(table.history(limit), as_json=as_json)
-
-
-@contextmanager
-def _explained(scan: Scan, *, is_wanted: bool) -> Iterator[None]:
-    """Tell what the scan did once it is over: to its end, or because the reader of the pipe had enough."""
-    try:
-        yield
-    except BrokenPipeError:
-        if is_wanted:
-            print(scan.explain(), file=sys.stderr)
-        raise
-    if is_wanted:
-        print(scan.explain(), file=sys.stderr)

@@ -19,6 +19,7 @@ from lazydelta.cli.prompt_exit import raise_on_interrupt
 from lazydelta.errors import InvalidRequestError
 
 if TYPE_CHECKING:
+    from lazydelta.settings import Settings
     from lazydelta.storage import Storage
     from lazydelta.table import Table
 
@@ -46,6 +47,7 @@ Strategy = Annotated[
         metavar="NAME",
         help="Which end of the log to read first: auto, reverse or forward. The files are the same.",
         show_default=False,
+        autocompletion=lambda: ["auto", "reverse", "forward"],
     ),
 ]
 Order = Annotated[
@@ -54,6 +56,7 @@ Order = Annotated[
         metavar="NAME",
         help="Sort by the sidecar's time column, then by path: asc or desc.",
         show_default=False,
+        autocompletion=lambda: ["asc", "desc"],
     ),
 ]
 Columns = Annotated[
@@ -103,7 +106,7 @@ def open_table(
 ) -> Table:
     """The table that the arguments name, read from now on with its events on stderr where they are wanted."""
     log_to_stderr(is_wanted=debug)
-    options = option_pairs(storage_options or ())
+    options = option_pairs(storage_options)
     from lazydelta.table import open as open_delta_table
 
     raise_on_interrupt()  # all that takes long to import is there
@@ -111,29 +114,28 @@ def open_table(
         return open_delta_table(url, version=version, timestamp=timestamp, storage_options=options)
 
 
-def open_store(url: str, storage_options: Sequence[str] | None) -> Storage:
+def open_store(url: str, storage_options: Sequence[str] | None) -> tuple[Storage, Settings]:
     """The store of the table that the arguments name, for commands that look after its log."""
-    options = option_pairs(storage_options or ())
+    options = option_pairs(storage_options)
     from lazydelta.settings import build_settings
     from lazydelta.storage import open_storage
 
     raise_on_interrupt()
     settings = build_settings(options, environment=os.environ)
     with _nameable(url):
-        return open_storage(url, settings)
+        return open_storage(url, settings), settings
 
 
-def option_pairs(given: Sequence[str], *, option: str = "--storage-option") -> dict[str, str]:
-    """`KEY=VALUE` texts as a mapping; the last one of a key wins."""
+def option_pairs(given: Sequence[str] | None, *, option: str = "--storage-option") -> dict[str, str]:
+    """`KEY=VALUE` texts as a mapping; the last one of a key wins. Values are not repeated in errors."""
     pairs = {}
-    for number, text in enumerate(given, start=1):
+    for number, text in enumerate(given or (), start=1):
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
-            words = option.removeprefix("--").replace("-", " ")
             raise InvalidRequestError(
-                f"{words} number {number} is not KEY=VALUE",
+                f"{option} number {number} is not KEY=VALUE",
                 option,
-                f"write {option} account_name=lake, one option each time",
+                f"write {option} name=value, once for each",
             )
         pairs[key.strip()] = value
     return pairs

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated
 
 import typer
-
-from lazydelta.errors import InvalidRequestError
 
 Source = Annotated[
     str | None,
@@ -135,18 +132,3 @@ Config = Annotated[
 PrintConfig = Annotated[
     bool, typer.Option("--print-config", help="Show the effective settings as TOML, and end.")
 ]
-
-
-def pairs(given: Sequence[str] | None, flag: str) -> dict[str, str] | None:
-    """`KEY=VALUE` texts as a mapping, or None where there are none; values are not repeated in errors."""
-    if not given:
-        return None
-    found = {}
-    for number, text in enumerate(given, start=1):
-        key, equals, value = text.partition("=")
-        if not equals or not key.strip():
-            raise InvalidRequestError(
-                f"{flag} number {number} is not KEY=VALUE", flag, f"write {flag} name=value"
-            )
-        found[key.strip()] = value
-    return found

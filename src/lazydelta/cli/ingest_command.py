@@ -24,26 +24,24 @@ from lazydelta.redaction import redacted
 
 if TYPE_CHECKING:
     from lazydelta.spark import IngestConfig, IngestSummary
-    from lazydelta.spark.progress import Progress
+    from lazydelta.upkeep.progress import Progress
 
 EXAMPLES = """\b
 Examples:
   lazydelta ingest ./arrived ./telemetry --event-time timestamp
-  lazydelta ingest s3a://in/2026-02-10 s3a://lake/telemetry --event-time ts --granularity day
-  lazydelta ingest ./arrived ./telemetry --event-time ts --stream available-now \\
-    --checkpoint-location ./telemetry.progress
+  lazydelta ingest s3a://in/2026-02-10 s3a://lake/telemetry --event-time ts \\
+    --granularity day
+  lazydelta ingest ./arrived ./telemetry --event-time ts \\
+    --stream available-now --checkpoint-location ./telemetry.progress
   lazydelta ingest --config telemetry.toml --print-config
 
-\b
 Every file holds the rows of one period of the time column. Rows whose time is null or
 cannot be read, and malformed records, go to the table TARGET_rejects, with the reason.
 Text and numbers are stored as timestamps, to the microsecond.
 
-\b
 The schema is inferred once and kept in the table; a column that it lacks is an error
 unless --merge-schema is given. With --schema exactly its columns are read.
 
-\b
 Settings may stand in the [ingest], [sidecar] and [spark] tables of --config (or of the
 file that LAZYDELTA_CONFIG names) and in variables (LAZYDELTA_INGEST_EVENT_TIME); flags
 win over variables, and those over the file.
@@ -86,19 +84,19 @@ def ingest(
     given = {
         "source": source, "target": target, "event_time": event_time, "granularity": granularity,
         "time_column": time_column, "time_zone": time_zone, "event_time_format": event_time_format,
-        "event_time_unit": event_time_unit, "format": format_, "options": own.pairs(option, "--option"),
+        "event_time_unit": event_time_unit, "format": format_, "options": _pairs(option, "--option"),
         "schema": schema, "merge_schema": merge_schema, "target_file_size": target_file_size,
-        "rejects": rejects, "properties": own.pairs(table_property, "--property"), "run_id": run_id,
+        "rejects": rejects, "properties": _pairs(table_property, "--property"), "run_id": run_id,
         "stream": stream, "checkpoint_location": checkpoint_location, "trigger_interval": trigger_interval,
         "write_sidecar": sidecar, "checkpoint": checkpoint,
-        "storage_options": own.pairs(storage_option, "--storage-option"),
+        "storage_options": _pairs(storage_option, "--storage-option"),
     }  # fmt: skip
     from lazydelta.settings import process_environment
     from lazydelta.spark.pipeline_settings import load_config
 
     settings = load_config(
         given,
-        spark=own.pairs(spark_conf, "--spark-conf"),
+        spark=arg.option_pairs(spark_conf, option="--spark-conf"),
         config_file=config,
         environment=process_environment(),
     )
@@ -111,15 +109,26 @@ def ingest(
     _run(settings, as_json=as_json, read_again=read_again)
 
 
+def _pairs(given: list[str] | None, option: str) -> dict[str, str] | None:
+    """`KEY=VALUE` texts as a mapping; None where there are none, so that other settings hold."""
+    return arg.option_pairs(given, option=option) or None
+
+
 def _run(config: IngestConfig, *, as_json: bool, read_again: bool) -> None:
     from lazydelta.spark.config import check_config
-    from lazydelta.spark.session import get_session
-    from lazydelta.spark.stopping import children_deaf_to_sigterm
 
     check_config(config)
     raise_on_interrupt()  # what takes long to import is there
-    progress = _listener(as_json=as_json)
-    progress("starting", target=config.target)
+    with ProgressLines(is_shown=not as_json) as lines:
+        progress = _listener(lines, as_json=as_json)
+        progress("starting", target=config.target)
+        _run_with(config, progress, as_json=as_json, read_again=read_again)
+
+
+def _run_with(config: IngestConfig, progress: Progress, *, as_json: bool, read_again: bool) -> None:
+    from lazydelta.spark.session import get_session
+    from lazydelta.spark.stopping import children_deaf_to_sigterm
+
     # A batch can be finished only if Java outlives the wish to stop.
     with children_deaf_to_sigterm() if config.stream is not None else nullcontext():
         session = get_session(config)
@@ -210,8 +219,7 @@ def _shown(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
-def _listener(*, as_json: bool) -> Progress:
-    lines = ProgressLines(is_shown=not as_json)
+def _listener(lines: ProgressLines, *, as_json: bool) -> Progress:
 
     def hear(event: str, /, **given: object) -> None:
         fields = {name: redacted(value) if isinstance(value, str) else value for name, value in given.items()}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lazydelta.cli import arguments as arg
-from lazydelta.cli.ingest_arguments import Config, FileSize, SparkConf, pairs
+from lazydelta.cli.ingest_arguments import Config, FileSize, SparkConf
 from lazydelta.cli.outcome import log_to_stderr
 from lazydelta.cli.progress_lines import ProgressLines
 from lazydelta.cli.streams import write_json_lines, write_lines
@@ -27,9 +27,8 @@ _OPTIMIZE_EXAMPLES = """\b
 Examples:
   lazydelta optimize ./telemetry
   lazydelta optimize ./telemetry --where "_event_hour >= '2026020800'"
-  lazydelta optimize abfss://lake@account/telemetry --target-file-size 256MB --json
+  lazydelta optimize s3://lake/telemetry --target-file-size 256MB --json
 
-\b
 Small files become larger ones, never across periods: the table must be partitioned by its
 time column (the property lazydelta.time.column), as `lazydelta ingest` makes it. Afterwards
 Delta writes a checkpoint, and the stats sidecar follows.
@@ -39,7 +38,6 @@ Examples:
   lazydelta vacuum ./telemetry --dry-run
   lazydelta vacuum ./telemetry --retention-hours 336
 
-\b
 Delta's VACUUM, then the sidecars that newer ones replaced longer ago than the retention;
 what the newest sidecar refers to stays. On a pipe: with --dry-run one line for each file
 that would go. A retention shorter than the table allows needs --force.
@@ -76,16 +74,17 @@ def optimize(
     from lazydelta.spark.maintenance import optimize as run
     from lazydelta.spark.session import get_session
 
-    report = run(
-        get_session(settings),
-        url,
-        where=where,
-        target_file_size=settings.target_file_size,
-        storage_options=settings.storage_options,
-        config=settings.sidecar,
-        write_sidecar=sidecar,
-        progress=ProgressLines(is_shown=not debug),
-    )
+    with ProgressLines(is_shown=not debug) as progress:
+        report = run(
+            get_session(settings),
+            url,
+            where=where,
+            target_file_size=settings.target_file_size,
+            storage_options=settings.storage_options,
+            config=settings.sidecar,
+            write_sidecar=sidecar,
+            progress=progress,
+        )
     if as_json:
         write_json_lines([report])
     else:
@@ -117,16 +116,17 @@ def vacuum(
     from lazydelta.spark.maintenance import vacuum as run
     from lazydelta.spark.session import get_session
 
-    report = run(
-        get_session(settings),
-        url,
-        retention_hours=retention_hours,
-        dry_run=dry_run,
-        force=force,
-        storage_options=settings.storage_options,
-        config=settings.sidecar,
-        progress=ProgressLines(is_shown=not debug),
-    )
+    with ProgressLines(is_shown=not debug) as progress:
+        report = run(
+            get_session(settings),
+            url,
+            retention_hours=retention_hours,
+            dry_run=dry_run,
+            force=force,
+            storage_options=settings.storage_options,
+            config=settings.sidecar,
+            progress=progress,
+        )
     if as_json:
         write_json_lines([report])
         return
@@ -153,10 +153,10 @@ def _settings(
     return load_config(
         {
             "target_file_size": target_file_size,
-            "storage_options": arg.option_pairs(storage_options or ()) or None,
+            "storage_options": arg.option_pairs(storage_options) or None,
         },
         environment=process_environment(),
-        spark=pairs(spark_conf, "--spark-conf"),
+        spark=arg.option_pairs(spark_conf, option="--spark-conf"),
         config_file=config_file,
     )
 

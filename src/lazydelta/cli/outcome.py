@@ -1,8 +1,8 @@
 """How a command ends: errors as text on stderr, exit codes, a closed pipe, Ctrl-C, debug logs.
 
 Contract: an error of `lazydelta.errors` becomes what, where, fix and its exit code; a bug keeps its
-traceback. A reader that closes the pipe has what it wanted: the command stops quietly with 0. Ctrl-C is 130.
-Exit codes: docs/exit-codes.md.
+traceback. A reader that closes the pipe has what it wanted: the command stops quietly with 0. Ctrl-C is 130,
+SIGTERM 143. Exit codes: docs/exit-codes.md.
 """
 
 from __future__ import annotations
@@ -12,15 +12,21 @@ import logging
 import re
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import msgspec
 import typer
 
-from lazydelta.cli.prompt_exit import EXIT_INTERRUPTED, leave_on_interrupt, leave_soon
-from lazydelta.cli.streams import stop_writing, unwritable
+from lazydelta.cli.prompt_exit import (
+    EXIT_INTERRUPTED,
+    EXIT_TERMINATED,
+    Terminated,
+    leave_on_interrupt,
+    leave_soon,
+)
+from lazydelta.cli.streams import stop_writing, told, unwritable
 from lazydelta.cli.text import one_line
 from lazydelta.errors import LazyDeltaError
 from lazydelta.redaction import redacted
@@ -48,8 +54,8 @@ def outcome() -> Iterator[None]:
         stop_writing()
         leave_soon(EXIT_CLOSED_PIPE)
         raise typer.Exit(EXIT_CLOSED_PIPE) from None
-    except KeyboardInterrupt:
-        raise typer.Exit(EXIT_INTERRUPTED) from None
+    except KeyboardInterrupt as stop:
+        raise typer.Exit(EXIT_TERMINATED if isinstance(stop, Terminated) else EXIT_INTERRUPTED) from None
     except OSError as problem:
         if not _is_of_stdout(problem):
             raise
@@ -59,6 +65,19 @@ def outcome() -> Iterator[None]:
         raise typer.Exit(full.exit_code) from None
     finally:
         leave_on_interrupt()
+
+
+@contextmanager
+def told_at_the_end(tell: Callable[[], object], *, is_wanted: bool) -> Iterator[None]:
+    """Say on stderr what the body did once it is over: to its end, or because the reader had enough."""
+    try:
+        yield
+    except BrokenPipeError:
+        if is_wanted:
+            print(told(str(tell()), sys.stderr), file=sys.stderr)
+        raise
+    if is_wanted:
+        print(told(str(tell()), sys.stderr), file=sys.stderr)
 
 
 def error_text(error: LazyDeltaError) -> str:

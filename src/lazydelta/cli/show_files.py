@@ -59,7 +59,9 @@ def _show_table(batches: Iterator[pa.RecordBatch]) -> None:
     table: AlignedRows | None = None
     for batch in batches:
         if table is None:
-            table = AlignedRows(batch.schema.names, right={"size"})
+            table = AlignedRows(
+                batch.schema.names, right={"size"}, whole={"modification_time"}, needed={"path"}
+            )
         for start in range(0, batch.num_rows, _TERMINAL_ROWS):
             part = batch.slice(start, _TERMINAL_ROWS)
             cells = [_terminal_cells(name, part.column(name)) for name in part.schema.names]

@@ -10,7 +10,7 @@ from lazydelta.log.history import CommitRecord
 
 HEADERS = ("version", "timestamp", "operation", "size", "checkpoint", "engine", "user")
 # Widths come from the first commit alone, so those that vary are given room.
-_WIDTHS_MIN = {"operation": 16, "size": 8, "engine": 24}
+_WIDTHS_MIN = {"operation": 12, "size": 8, "engine": 12}
 
 
 def show_history(records: Iterator[CommitRecord], *, as_json: bool) -> None:
@@ -19,18 +19,19 @@ def show_history(records: Iterator[CommitRecord], *, as_json: bool) -> None:
         for record in records:
             write_json_lines([record])
     elif is_terminal():
-        table = AlignedRows(HEADERS, right={"version", "size"}, widths_min=_WIDTHS_MIN)
+        table = AlignedRows(HEADERS, right={"version", "size"}, whole={"timestamp"}, widths_min=_WIDTHS_MIN)
         for record in records:
-            table.write([_cells(record, size=human_bytes(record.size_bytes))])
+            time = record.timestamp[:19].replace("T", " ")  # UTC, as everywhere
+            table.write([_cells(record, time=time, size=human_bytes(record.size_bytes))])
     else:
         for record in records:
-            write_lines(["\t".join(_cells(record, size=str(record.size_bytes)))])
+            write_lines(["\t".join(_cells(record, time=record.timestamp, size=str(record.size_bytes)))])
 
 
-def _cells(record: CommitRecord, *, size: str) -> tuple[str, ...]:
+def _cells(record: CommitRecord, *, time: str, size: str) -> tuple[str, ...]:
     return (
         str(record.version),
-        record.timestamp,
+        time,
         one_line(record.operation or ""),
         size,
         "yes" if record.has_checkpoint else "",

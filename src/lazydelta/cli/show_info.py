@@ -9,9 +9,9 @@ import msgspec
 from rich.text import Text
 from rich.tree import Tree
 
-from lazydelta.cli.streams import terminal, write_json_lines, written_at_once
+from lazydelta.cli.streams import terminal, write_json_lines, write_told, written_at_once
 from lazydelta.cli.text import human_bytes, one_line
-from lazydelta.protocol.schema import ArrayType, DeltaType, MapType, PrimitiveType, StructType, table_schema
+from lazydelta.protocol.schema import ArrayType, DeltaType, MapType, StructType, table_schema, type_text
 
 if TYPE_CHECKING:
     from lazydelta.table import Table, TableInfo
@@ -28,10 +28,9 @@ def show_info(table: Table, *, as_json: bool) -> None:
         return
     tree = Tree("schema")
     _grow(tree, table_schema(table.metadata, table.url), frozenset(info.partition_columns))
+    write_told("\n".join(f"{label:<17} {one_line(text)}" for label, text in _lines(info)))
     console = terminal()
     with written_at_once(console):
-        for label, text in _lines(info):
-            console.print(f"{label:<17} {one_line(text)}")
         console.print(tree)
 
 
@@ -75,21 +74,10 @@ def _grow(tree: Tree, delta_type: DeltaType, partition_columns: frozenset[str] =
                 marks = [] if field.nullable else ["not null"]
                 marks += ["partition"] if field.name in partition_columns else []
                 suffix = f"  ({', '.join(marks)})" if marks else ""
-                branch = tree.add(Text(f"{one_line(field.name)}: {_type_text(field.type)}{suffix}"))
+                told = type_text(field.type, with_fields=False)
+                branch = tree.add(Text(f"{one_line(field.name)}: {told}{suffix}"))
                 _grow(branch, field.type)
         case ArrayType(element):
             _grow(tree, element)
         case MapType(_, value):
             _grow(tree, value)
-
-
-def _type_text(delta_type: DeltaType) -> str:
-    match delta_type:
-        case PrimitiveType(name):
-            return name
-        case ArrayType(element):
-            return f"array<{_type_text(element)}>"
-        case MapType(key, value):
-            return f"map<{_type_text(key)}, {_type_text(value)}>"
-        case StructType():
-            return "struct"

@@ -1,8 +1,9 @@
-"""Rows of any columns, written as they come: a table, CSV, JSON lines or Parquet.
+"""Rows of any columns, written as they come: a table, CSV, JSON, JSON lines or Parquet.
 
-What values look like is told in `plain_values`, for all formats but Parquet.
+What values look like is told in `engines/json_values.py`, for all formats but Parquet.
 Contract: each batch is written before the next is asked for. A file appears under its name when it is
-complete: until then it has a name of its own beside it, and an error leaves nothing behind.
+complete: until then it has none, or where the disk cannot do that one of its own beside it. An error leaves
+nothing behind; of a process that is killed only a file with a name stays.
 """
 
 from __future__ import annotations
@@ -13,16 +14,22 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 from pyarrow import types as kinds
 
 from lazydelta import limits
-from lazydelta.cli.plain_values import (
+from lazydelta.cli.progress_lines import ProgressLines
+from lazydelta.cli.show_files import plain_cells
+from lazydelta.cli.sql_command import FORMATS
+from lazydelta.cli.streams import AlignedRows, is_terminal, write_bytes, write_lines
+from lazydelta.engines.json_values import (
     ENCODER,
     checked_texts,
     is_in_calendar,
@@ -31,12 +38,10 @@ from lazydelta.cli.plain_values import (
     moment_texts,
     stored,
 )
-from lazydelta.cli.show_files import plain_cells
-from lazydelta.cli.streams import AlignedRows, is_terminal, write_bytes, write_lines
 from lazydelta.errors import InvalidRequestError, LazyDeltaError
 from lazydelta.rows.iterator import LazyRecordBatchIterator
+from lazydelta.storage.nameless_file import name_file, nameless_in
 
-FORMATS = ("table", "csv", "jsonl", "parquet")
 _SUFFIXES = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".parquet": "parquet"}
 _ROW_GROUP_ROWS, _ROW_GROUP_BYTES = 131_072, 32 * limits.MIB  # of Parquet, whichever comes first
 _TERMINAL_ROWS = 64  # printed at once
@@ -60,21 +65,42 @@ def chosen_format(asked: str | None, output: str | None) -> str:
             "Parquet on a terminal is unreadable", "--format", "name a file with --output, or pipe it"
         )
     if chosen == "table" and output is not None:
-        raise InvalidRequestError("a table is for the terminal", "--format", "write csv, jsonl or parquet")
+        raise InvalidRequestError(
+            "a table is for the terminal", "--format", "write csv, json, jsonl or parquet"
+        )
     return chosen
 
 
-def show_rows(rows: LazyRecordBatchIterator, *, format_: str, output: str | None) -> None:
-    """Write every batch as it comes."""
+def show_rows(
+    rows: LazyRecordBatchIterator,
+    *,
+    format_: str,
+    output: str | None,
+    json_columns: frozenset[str] = frozenset(),
+) -> None:
+    """Write every batch as it comes; texts of `json_columns` are JSON, and stay so in JSON."""
     if format_ == "table":
         _show_table(rows)
         return
-    writers = {"csv": _write_csv, "jsonl": _write_jsonl, "parquet": _write_parquet}
+    writers: dict[str, Callable[[LazyRecordBatchIterator, Write], None]] = {
+        "csv": _write_csv,
+        "json": partial(_write_json, json_columns=json_columns),
+        "jsonl": partial(_write_jsonl, json_columns=json_columns),
+        "parquet": _write_parquet,
+    }
     if output is None or output == "-":
         writers[format_](rows, write_bytes)
         return
-    with _complete_file(output) as write:
-        writers[format_](rows, write)
+    with ProgressLines(only_bar=True) as progress, _complete_file(output) as write:
+        written = 0
+
+        def write_and_tell(data: bytes) -> None:
+            nonlocal written
+            write(data)
+            written += len(data)
+            progress("writing_rows", rows=rows.current_index, bytes=written)
+
+        writers[format_](rows, write_and_tell)
 
 
 def _show_table(rows: LazyRecordBatchIterator) -> None:
@@ -101,13 +127,33 @@ def _write_csv(rows: LazyRecordBatchIterator, write: Write) -> None:
         write(sink.getvalue().to_pybytes())
 
 
-def _write_jsonl(rows: LazyRecordBatchIterator, write: Write) -> None:
+def _write_jsonl(rows: LazyRecordBatchIterator, write: Write, *, json_columns: frozenset[str]) -> None:
     for batch in rows:
-        names = batch.schema.names
-        columns = (json_values(column) for column in batch.columns)
-        write(
-            ENCODER.encode_lines([dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)])
-        )
+        write(ENCODER.encode_lines(_objects(batch, json_columns)))
+
+
+def _write_json(rows: LazyRecordBatchIterator, write: Write, *, json_columns: frozenset[str]) -> None:
+    """One array, whose members come as the rows do, each on a line."""
+    before = b"[\n"
+    for batch in rows:
+        objects = _objects(batch, json_columns)
+        if objects:
+            write(before + b",\n".join(map(ENCODER.encode, objects)))
+            before = b",\n"
+    write(b"[]\n" if before == b"[\n" else b"\n]\n")
+
+
+def _objects(batch: pa.RecordBatch, json_columns: frozenset[str]) -> list[dict[str, Any]]:  # Any: JSON
+    names = batch.schema.names
+    columns = (
+        _raw_json(column) if name in json_columns else json_values(column)
+        for name, column in zip(names, batch.columns, strict=True)
+    )
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _raw_json(column: pa.Array) -> list[msgspec.Raw | None]:
+    return [None if text is None else msgspec.Raw(text.encode()) for text in column.to_pylist()]
 
 
 def _write_parquet(rows: LazyRecordBatchIterator, write: Write) -> None:
@@ -180,10 +226,13 @@ def _complete_file(output: str) -> Iterator[Write]:
     partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
     try:
         with _told(output):
-            with partial.open("xb") as file:
+            nameless = nameless_in(target.parent)
+            with nameless or partial.open("xb") as file:
                 if target.exists():
-                    partial.chmod(stat.S_IMODE(target.stat().st_mode))
+                    os.fchmod(file.fileno(), stat.S_IMODE(target.stat().st_mode))
                 yield file.write
+                if nameless is not None:
+                    name_file(nameless, partial)
             partial.replace(target)
     finally:
         with suppress(OSError):
@@ -206,7 +255,7 @@ def _cells(column: pa.Array) -> list[str]:
 
 
 def _flat(column: pa.Array) -> pa.Array:
-    """The column as Arrow's CSV can write it, by `plain_values` where Arrow cannot by itself."""
+    """The column as Arrow's CSV can write it, by `engines/json_values.py` where Arrow cannot by itself."""
     column = stored(column)
     kind = column.type
     if kinds.is_nested(kind):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from lazydelta.cli.streams import AlignedRows, is_terminal, write_json_lines, write_lines
+from lazydelta.cli.streams import AlignedRows, is_terminal, write_json_lines, write_lines, write_told
 from lazydelta.cli.text import human_bytes, one_line
 
 if TYPE_CHECKING:
@@ -31,6 +31,20 @@ _SHOW_HEADERS = (
     "file",
     "state",
 )
+# On a terminal what matters comes first: columns for which there is no room are left out from the end.
+_TERMINAL_ORDER = (
+    "version",
+    "kind",
+    "state",
+    "rows",
+    "size",
+    "from",
+    "to",
+    "row groups",
+    "level",
+    "removed",
+    "file",
+)
 _SHOW_RIGHT = {"version", "level", "rows", "removed", "row groups", "size"}
 _CLEAN_HEADERS = ("size", "kind", "file", "reason")
 Cells = tuple[str, ...]
@@ -41,7 +55,8 @@ def show_build(report: BuildReport, delta_files: Sequence[str], *, as_json: bool
     if as_json:
         write_json_lines([{**msgspec.structs.asdict(report), "delta_files": delta_files}])
         return
-    write_lines(f"{label:<17} {one_line(text)}" for label, text in _build_lines(report, delta_files))
+    lines = _build_lines(report, delta_files)
+    write_told("\n".join(f"{label:<17} {one_line(text)}" for label, text in lines))
 
 
 def show_verification(report: VerifyReport, *, as_json: bool) -> None:
@@ -49,7 +64,7 @@ def show_verification(report: VerifyReport, *, as_json: bool) -> None:
     if as_json:
         write_json_lines([report])
         return
-    write_lines(f"{label:<17} {one_line(text)}" for label, text in _verification_lines(report))
+    write_told("\n".join(f"{label:<17} {one_line(text)}" for label, text in _verification_lines(report)))
 
 
 def show_sidecars(summary: FolderSummary, *, as_json: bool) -> None:
@@ -60,7 +75,9 @@ def show_sidecars(summary: FolderSummary, *, as_json: bool) -> None:
     if as_json:
         write_json_lines([*summary.sidecars, *summary.deltas])
     elif is_terminal():
-        AlignedRows(_SHOW_HEADERS, right=_SHOW_RIGHT).write(list(_show_rows(summary, is_human=True)))
+        places = [_SHOW_HEADERS.index(name) for name in _TERMINAL_ORDER]
+        rows = [[row[at] for at in places] for row in _show_rows(summary, is_human=True)]
+        AlignedRows(_TERMINAL_ORDER, right=_SHOW_RIGHT).write(rows)
     else:
         write_lines(map("\t".join, _show_rows(summary, is_human=False)))
     for count, what in (

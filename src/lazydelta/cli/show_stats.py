@@ -33,7 +33,7 @@ def show_stats(stats: pa.RecordBatch, *, as_json: bool) -> None:
         zip(*([_cell(value) for value in _plain_values(stats.column(name))] for name in shown), strict=True)
     )
     if is_terminal():
-        AlignedRows(shown, right=set(shown) - {"path"}).write(lines)
+        AlignedRows(shown, right=set(shown) - {"path"}, needed={"path"}).write(lines)
         return
     for start in range(0, len(lines), _LINES_AT_ONCE):
         write_lines(map("\t".join, lines[start : start + _LINES_AT_ONCE]))

@@ -6,18 +6,21 @@ that finds a difference ends with exit code 5 after it has told what it found.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
 
 from lazydelta.cli import arguments as arg
+from lazydelta.cli.ingest_arguments import SparkConf
 from lazydelta.cli.outcome import log_to_stderr
 from lazydelta.cli.progress_lines import ProgressLines
 from lazydelta.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from lazydelta.sidecar.format.config import SidecarConfig
+    from lazydelta.storage import Storage
     from lazydelta.upkeep.build import BuildReport
 
 _BUILD_EXAMPLES = """\b
@@ -26,7 +29,6 @@ Examples:
   lazydelta sidecar build ./orders --time-column order_hour --json
   lazydelta sidecar build ./orders --spark --checkpoint
 
-\b
 A sidecar belongs to a checkpoint: the newest one at or below --version. Where that one
 has a sidecar already, it stays. What the sidecar before it holds is used again, unless --full
 is given. Commits after the checkpoint are gathered in delta files, once there are 50 of them.
@@ -38,7 +40,6 @@ Examples:
   lazydelta sidecar verify ./orders --version 120
   lazydelta sidecar verify ./orders --json | jq .differences
 
-\b
 Every live file of the version must be in the sidecar once, with the statistics, size,
 partition values and deletion vector of the log; what the manifest says of its parts must
 be true. A difference names the file; the exit code is 5 then.
@@ -46,9 +47,8 @@ be true. A difference names the file; the exit code is 5 then.
 _SHOW_EXAMPLES = """\b
 Examples:
   lazydelta sidecar show ./orders
-  lazydelta sidecar show s3://lake/orders --json | jq 'select(.is_valid) | .version'
+  lazydelta sidecar show ./orders --json | jq 'select(.is_valid).version'
 
-\b
 On a pipe: version, kind (sidecar, part or delta), level, rows, removed rows, row groups,
 bytes, least and greatest value of the order column, file, and for a sidecar "valid" or why
 it is not, separated by tabs. With --json: one object per sidecar, parts inside, and one per
@@ -59,7 +59,6 @@ Examples:
   lazydelta sidecar clean ./orders --dry-run
   lazydelta sidecar clean s3://lake/orders --retention-hours 24
 
-\b
 What goes: sidecars that a newer one replaced longer ago than the retention, manifests that
 do not belong to the log, parts that no manifest names, delta files that a sidecar covers,
 and files of killed writers. Anything younger than 24 hours may belong to a build under way
@@ -71,7 +70,8 @@ Directory = Annotated[
     str | None,
     typer.Option(
         metavar="FOLDER",
-        help="Where the sidecars are, below the table. Default: _delta_log/_lazy.",
+        help="Where the sidecars are, below the table. Default: _delta_log/_lazy, or what "
+        "delta.sidecar.directory says.",
         show_default=False,
     ),
 ]
@@ -101,8 +101,8 @@ def build(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Sort by this column. Default: the table's property lazydelta.time.column, else the first "
-            "partition column.",
+            help="Sort by this column. Default: the table's property lazydelta.time.column, else the "
+            "partition column _event_hour, else the first one.",
             show_default=False,
         ),
     ] = None,
@@ -115,48 +115,43 @@ def build(
     checkpoint: Annotated[
         bool, typer.Option("--checkpoint", help="Let Delta on Spark write a checkpoint first.")
     ] = False,
-    spark_conf: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--spark-conf",
-            metavar="KEY=VALUE",
-            help="A setting of Spark; may be given more than once.",
-            show_default=False,
-        ),
-    ] = None,
+    spark_conf: SparkConf = None,
     storage_option: arg.StorageOptions = None,
     as_json: arg.Json = False,
     debug: arg.Debug = False,
 ) -> None:
     """Write the sidecar of the newest checkpoint."""
     log_to_stderr(is_wanted=debug)
-    config = _config(directory, time_column=time_column, row_group_rows=row_group_rows)
     from lazydelta.cli.show_sidecar import show_build
     from lazydelta.upkeep.build import build_sidecar
     from lazydelta.upkeep.deltas import write_delta_files
 
-    storage = arg.open_store(url, storage_option)
-    progress = ProgressLines(is_shown=not debug)
-    report: BuildReport | None = None
-    if spark or checkpoint or spark_conf:
-        if version is not None:
-            raise InvalidRequestError(
-                "--version does not go with Spark",
-                "lazydelta sidecar build",
-                "leave it out to build the newest, or build that version without Spark",
-            )
-        report = _build_on_spark(
-            url,
-            config,
-            arg.option_pairs(storage_option or ()),
-            settings=arg.option_pairs(spark_conf or (), option="--spark-conf"),
-            checkpoint=checkpoint,
-            full=full,
-            progress=progress,
+    storage, config = _opened(url, storage_option, directory)
+    config = msgspec.structs.replace(config, time_column=time_column)
+    if row_group_rows is not None:
+        config = msgspec.structs.replace(config, row_group_rows=row_group_rows)
+    is_on_spark = spark or checkpoint or bool(spark_conf)
+    if is_on_spark and version is not None:
+        raise InvalidRequestError(
+            "--version does not go with Spark",
+            "lazydelta sidecar build",
+            "leave it out to build the newest, or build that version without Spark",
         )
-    if report is None:
-        report = build_sidecar(storage, config=config, version=version, full=full, progress=progress)
-    deltas = write_delta_files(storage, config=config, version=version, anew=full, progress=progress)
+    report: BuildReport | None = None
+    with ProgressLines(is_shown=not debug) as progress:
+        if is_on_spark:
+            report = _build_on_spark(
+                url,
+                config,
+                arg.option_pairs(storage_option),
+                settings=arg.option_pairs(spark_conf, option="--spark-conf"),
+                checkpoint=checkpoint,
+                full=full,
+                progress=progress,
+            )
+        if report is None:
+            report = build_sidecar(storage, config=config, version=version, full=full, progress=progress)
+        deltas = write_delta_files(storage, config=config, version=version, anew=full, progress=progress)
     show_build(report, deltas, as_json=as_json)
 
 
@@ -175,9 +170,9 @@ def verify(
     from lazydelta.cli.show_sidecar import show_verification
     from lazydelta.upkeep.verify import verify_sidecar
 
-    storage, config = arg.open_store(url, storage_option), _config(directory)
-    progress = ProgressLines(is_shown=not debug)
-    report = verify_sidecar(storage, config=config, version=version, progress=progress)
+    storage, config = _opened(url, storage_option, directory)
+    with ProgressLines(is_shown=not debug) as progress:
+        report = verify_sidecar(storage, config=config, version=version, progress=progress)
     show_verification(report, as_json=as_json)
     if not report.is_ok:
         raise report.error()
@@ -197,7 +192,7 @@ def show(
     from lazydelta.cli.show_sidecar import show_sidecars
     from lazydelta.upkeep.show import describe_sidecars
 
-    storage, config = arg.open_store(url, storage_option), _config(directory)
+    storage, config = _opened(url, storage_option, directory)
     show_sidecars(describe_sidecars(storage, config), as_json=as_json)
 
 
@@ -220,7 +215,7 @@ def clean(
     from lazydelta.cli.show_sidecar import show_clean
     from lazydelta.upkeep.clean import clean_sidecars
 
-    storage, config = arg.open_store(url, storage_option), _config(directory)
+    storage, config = _opened(url, storage_option, directory)
     report = clean_sidecars(storage, config=config, retention_hours=retention_hours, dry_run=dry_run)
     show_clean(report, as_json=as_json)
 
@@ -254,17 +249,16 @@ def _build_on_spark(
     )
 
 
-def _config(
-    directory: str | None, *, time_column: str | None = None, row_group_rows: int | None = None
-) -> SidecarConfig:
+def _opened(
+    url: str, storage_option: Sequence[str] | None, directory: str | None
+) -> tuple[Storage, SidecarConfig]:
+    """The table's store, and where its sidecars are: the folder that is given, else where readers look."""
+    folder = None if directory is None else _checked_folder(directory)
+    storage, settings = arg.open_store(url, storage_option)
     from lazydelta.sidecar.format.config import SidecarConfig
+    from lazydelta.sidecar.format.names import sidecar_folder
 
-    config = SidecarConfig(time_column=time_column)
-    if directory is not None:
-        config = msgspec.structs.replace(config, folder=_checked_folder(directory))
-    if row_group_rows is not None:
-        config = msgspec.structs.replace(config, row_group_rows=row_group_rows)
-    return config
+    return storage, SidecarConfig(folder=folder or sidecar_folder(settings.sidecar_directory))
 
 
 def _checked_folder(directory: str) -> str:

@@ -6,34 +6,29 @@ Contract: rows are written as they come; a reader of the pipe that has enough en
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from lazydelta.cli import arguments as arg
+from lazydelta.cli.outcome import told_at_the_end
 from lazydelta.errors import InvalidRequestError
-
-if TYPE_CHECKING:
-    from lazydelta.engines.sql_result import SqlResult
 
 EXAMPLES = """\b
 Examples:
   lazydelta sql ./orders "select count(*) from t"
   lazydelta sql s3://lake/orders "select * from t where value > 3 limit 10"
-  lazydelta sql ./orders "select * from t join d using (id)" --table d=./devices
-  lazydelta sql ./orders "from t select date, avg(value) group by all" --json | jq .
+  lazydelta sql ./orders "from t join d using (id)" --table d=./devices
+  lazydelta sql ./orders "from t select date, avg(value) group by all" --json
   lazydelta sql ./orders "select * from t" --output orders.parquet
   lazydelta sql ./orders "select max(ts) from t where value > 3" --explain
 
-\b
-The table is called t, and this. The language is DuckDB's SQL; times without a zone are
-UTC. On a terminal: a table. On a pipe: CSV with a header, or what --format says. Nested
-values are JSON in a table and in CSV.
+The table is called t, this, and by the name of its folder. The language is DuckDB's SQL;
+times without a zone are UTC. On a terminal: a table. On a pipe: CSV with a header, or what
+--format says. Nested values are JSON in a table and in CSV.
 """
 
+FORMATS = ("table", "csv", "json", "jsonl", "parquet")
 Query = Annotated[str, typer.Argument(metavar="SQL", help="The query.", show_default=False)]
 Tables = Annotated[
     list[str] | None,
@@ -46,8 +41,9 @@ Format = Annotated[
     typer.Option(
         "--format",
         metavar="NAME",
-        help="table, csv, jsonl or parquet. Default: by the file's name, else by who reads.",
+        help="table, csv, json, jsonl or parquet. Default: by the file's name, else by who reads.",
         show_default=False,
+        autocompletion=lambda: list(FORMATS),
     ),
 ]
 Output = Annotated[
@@ -84,42 +80,35 @@ def sql(
     from lazydelta.cli.show_rows import chosen_format, show_rows
 
     chosen = chosen_format("jsonl" if as_json else format_, output)
-    more = dict(_named(text) for text in table or ())
+    more = dict(named_url(text) for text in table or ())
     for name in {"t", "this"} & {name.lower() for name in more}:
         raise InvalidRequestError(
             f"the table of the address is called {name} already",
             "--table",
             "give the other table another name",
         )
-    options = arg.option_pairs(storage_option or ())
+    options = arg.option_pairs(storage_option)
     this = arg.open_table(url, version, timestamp, storage_option, debug=debug)
     from lazydelta.queries import query_tables
+    from lazydelta.table_queries import folder_name
 
+    folder = folder_name(this.url)
+    names = ["t", "this"]
+    if folder and folder.lower() not in (name.lower() for name in (*names, *more)):
+        names.append(folder)
     found = query_tables(
         query,
-        {"t": this, "this": this, **more},
+        {**dict.fromkeys(names, this), **more},
         memory_limit=memory_limit,
         temp_directory=temp_directory,
         storage_options=options,
     )
-    with found, _explained(found, is_wanted=explain):
+    with found, told_at_the_end(found.explain, is_wanted=explain):
         show_rows(found, format_=chosen, output=output)
 
 
-@contextmanager
-def _explained(found: SqlResult, *, is_wanted: bool) -> Iterator[None]:
-    """Tell what the query did once it is over: to its end, or because the reader of the pipe had enough."""
-    try:
-        yield
-    except BrokenPipeError:
-        if is_wanted:
-            print(found.explain(), file=sys.stderr)
-        raise
-    if is_wanted:
-        print(found.explain(), file=sys.stderr)
-
-
-def _named(text: str) -> tuple[str, str]:
+def named_url(text: str) -> tuple[str, str]:
+    """A table of `--table NAME=URL`."""
     name, equals, url = text.partition("=")
     if not (name.strip() and equals and url):
         raise InvalidRequestError("a --table is not NAME=URL", "--table", "write --table devices=./devices")

@@ -19,10 +19,9 @@ from lazydelta.errors import InvalidRequestError, LazyDeltaError
 EXAMPLES = """\b
 Examples:
   lazydelta stats ./orders part-00001.parquet --columns value,payload.price
-  lazydelta files ./orders --limit 100 | lazydelta stats ./orders - --columns value
-  lazydelta stats ./orders date=2026-02-08/part-1.parquet --json | jq .num_records
+  lazydelta files ./orders | lazydelta stats ./orders - --columns value
+  lazydelta stats ./orders date=2026-02-08/part-1.parquet --json
 
-\b
 Paths are as `lazydelta files` prints them, or the same below the table's address. On a
 pipe: path, live, num_records, tight_bounds, deleted_rows, then min, max and null_count
 of each column, separated by tabs; nulls are empty. A statistic that the log does not

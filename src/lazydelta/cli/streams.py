@@ -2,28 +2,34 @@
 
 Contract: whatever is handed over is written and flushed before the next rows are asked for, so that a
 reader of the pipe sees the first file at once and a closed pipe ends the command at the next write. Data is
-UTF-8 whatever the locale. On a terminal nothing is cut: the widths come from the first rows, a longer value
-moves the rest of its line to the right, and the last column is free. rich only formats: written by its
-console, a closed pipe would be exit code 1 and a full disk a traceback.
+UTF-8 whatever the locale. On a pipe nothing is cut. On a terminal a table fits its width: widths come from
+the first rows, what is too long is cut with …, and columns for which there is no room are counted in the
+header. rich only formats: written by its console, a closed pipe would be exit code 1 and a full disk a
+traceback.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 import msgspec
 
+from lazydelta.cli.text import cells, cut, folded
 from lazydelta.errors import LazyDeltaError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 _ENCODER = msgspec.json.Encoder()
+_GAP = 2  # between columns of a table
+_CUT_TO_MIN, _NEEDED_MIN = 8, 20  # columns of a terminal that a cell keeps, and one that is needed
+_CUT_IN_MIDDLE = frozenset({"path", "file"})  # their ends tell them apart
 
 
 def is_terminal() -> bool:
@@ -44,6 +50,19 @@ def prepare_streams() -> None:
 def write_lines(lines: Iterable[str]) -> None:
     """Text lines, at once."""
     _write("".join(f"{line}\n" for line in lines).encode())
+
+
+def write_told(text: str) -> None:
+    """Lines of `label  text`, as wide as the terminal where there is one."""
+    write_lines([told(text, sys.stdout)])
+
+
+def told(text: str, stream: TextIO) -> str:
+    """Lines of `label  text` as that stream takes them: folded for a terminal."""
+    if not stream.isatty():
+        return text
+    width = shutil.get_terminal_size().columns
+    return "\n".join(folded(line, width) for line in text.split("\n"))
 
 
 def write_json_lines(objects: Iterable[object]) -> None:
@@ -91,13 +110,21 @@ class AlignedRows:
         headers: Sequence[str],
         *,
         right: Set[str] = frozenset(),
+        whole: Set[str] = frozenset(),
+        needed: Set[str] = frozenset(),
         widths_min: Mapping[str, int] | None = None,
     ) -> None:
+        """`right`: columns of numbers, at the right and never cut; `whole`: others that are never cut.
+
+        `needed`: columns that stay where others are left out, from the last one on.
+        """
         self._console = terminal()
         self._widths_min = widths_min or {}
         self._headers = headers
         self._is_right = [name in right for name in headers]
-        self._widths: list[int] | None = None
+        self._is_whole = [name in right or name in whole for name in headers]
+        self._is_needed = [name in needed for name in headers]
+        self._widths: dict[int, int] | None = None  # of the columns that there is room for, by their place
 
     def write(self, rows: Sequence[Sequence[str]]) -> None:
         """Print these rows, below the header if they are the first."""
@@ -110,18 +137,72 @@ class AlignedRows:
 
     def write_header(self, rows: Sequence[Sequence[str]] = ()) -> None:
         """Print the names of the columns, as wide as these rows need them; none: a table without rows."""
-        columns = zip(self._headers, *rows, strict=True)
-        self._widths = [max(self._widths_min.get(column[0], 0), *map(len, column)) for column in columns]
+        columns = list(zip(self._headers, *rows, strict=True))
+        wanted = [max(self._widths_min.get(column[0], 0), *map(cells, column)) for column in columns]
+        room = shutil.get_terminal_size().columns
+        if rows and sum(wanted) + _GAP * (len(wanted) - 1) > room:  # names of empty columns give way first
+            wanted = [
+                width if any(column[1:]) else min(width, _CUT_TO_MIN)
+                for width, column in zip(wanted, columns, strict=True)
+            ]
+        self._widths = fitted_widths(wanted, room, is_fixed=self._is_whole, is_needed=self._is_needed)
+        left_out = len(wanted) - len(self._widths)
+        more = f"  … {left_out} more" if left_out else ""
         with written_at_once(self._console):
-            self._console.print(self._line(self._headers), style="bold")
+            self._console.print(self._line(self._headers) + more, style="bold")
+        last = max(self._widths)
+        if not self._is_whole[last]:  # the note stands in the header alone: rows have its room
+            self._widths[last] += max(0, room - _taken(self._widths.values()))
 
-    def _line(self, cells: Sequence[str]) -> str:
+    def _line(self, row: Sequence[str]) -> str:
         assert self._widths is not None
-        padded = [
-            cell.rjust(width) if is_right else cell.ljust(width)
-            for cell, width, is_right in zip(cells, self._widths, self._is_right, strict=True)
-        ]
-        return "  ".join(padded).rstrip()
+        padded = []
+        for at, width in self._widths.items():
+            shown = cut(row[at], width, in_middle=self._headers[at] in _CUT_IN_MIDDLE)
+            blank = " " * (width - cells(shown))
+            padded.append(blank + shown if self._is_right[at] else shown + blank)
+        return (" " * _GAP).join(padded).rstrip()
+
+
+def fitted_widths(
+    wanted: Sequence[int], room: int, *, is_fixed: Sequence[bool], is_needed: Sequence[bool]
+) -> dict[int, int]:
+    """Widths that fit, by the columns' places: the widest texts give way first, then columns go.
+
+    They go from the last one on, those that are needed after all others; of the rest the last gets what is
+    left. A column of numbers (`is_fixed`) keeps its width: half a number says something else.
+    """
+    floors = [_NEEDED_MIN if needed else _CUT_TO_MIN for needed in is_needed]
+    least = [
+        width if fixed else min(width, floor)
+        for width, floor, fixed in zip(wanted, floors, is_fixed, strict=True)
+    ]
+    kept = list(range(len(wanted)))
+    while len(kept) > 1 and _taken(least[at] for at in kept) > room - _note_cells(wanted, kept):
+        kept.remove(max([at for at in kept if not is_needed[at]] or kept))
+    widths = {at: wanted[at] for at in kept}
+    left = room - _note_cells(wanted, kept)
+    texts = [at for at in kept if not is_fixed[at]]
+    for most in range(max((widths[at] for at in texts), default=0), _CUT_TO_MIN - 1, -1):
+        if _taken(widths.values()) <= left:
+            break
+        for at in texts:
+            widths[at] = min(widths[at], most if len(kept) == 1 else max(most, floors[at]))
+    last = kept[-1]
+    if not is_fixed[last]:
+        widths[last] += max(0, left - _taken(widths.values()))
+    return widths
+
+
+def _taken(widths: Iterable[int]) -> int:
+    """The room that columns of these widths take, with what is between them."""
+    all_widths = list(widths)
+    return sum(all_widths) + _GAP * (len(all_widths) - 1)
+
+
+def _note_cells(wanted: Sequence[int], kept: Sequence[int]) -> int:
+    """Of the note that columns were left out."""
+    return 0 if len(kept) == len(wanted) else len(f"  … {len(wanted)} more")
 
 
 def _write(data: bytes) -> None:

@@ -18,6 +18,7 @@ from lazydelta.telemetry import log_event
 _SCAN = "PYTHON_ARROW_SCAN"  # DuckDB's name for what reads our datasets
 _KEEPS_ROWS = frozenset({"PROJECTION"})  # operators that give a row for each row
 _AGGREGATES_ALL = "UNGROUPED_AGGREGATE"
+_TOP = "TOP_N"
 _LIMITS = frozenset({"STREAMING_LIMIT", "LIMIT"})
 # Operators that take all of their input before they give anything.
 _GATHERS = ("AGGREGATE", "GROUP_BY", "ORDER_BY", "TOP_N", "WINDOW")
@@ -38,6 +39,7 @@ class PlanFacts(msgspec.Struct, frozen=True):
     may_stop_early: bool = False  # by a limit that some scan is asked for rows until
     row_limit: int | None = None  # of the one scan: no more rows can be needed, in the order they come
     counts_rows: bool = False  # of the one scan, and wants nothing else of it
+    has_top: bool = False  # an order with a limit above the one scan
     aggregates_all: bool = False  # somewhere, rows of all groups at once
     operators: tuple[str, ...] = ()  # what DuckDB does, from the top, without our scans
     problem: tuple[str, str] | None = None  # why there is no plan, and the text that DuckDB was given
@@ -69,6 +71,7 @@ def _facts_of(plan: Any) -> PlanFacts:  # Any: JSON
         may_stop_early=any(map(_may_stop_early, chains)),
         row_limit=_row_limit(chains[0]) if is_single else None,
         counts_rows=is_single and _counts_rows(chains[0]),
+        has_top=is_single and leaves == [_SCAN] and any(_name(node) == _TOP for node in nodes),
         aggregates_all=any(_name(node) == _AGGREGATES_ALL for node in nodes),
         operators=tuple(map(_shown, (node for node in nodes if _name(node) != _SCAN))),
     )

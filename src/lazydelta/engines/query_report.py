@@ -14,7 +14,7 @@ import msgspec
 from lazydelta.engines.handover import Handover
 from lazydelta.engines.watch import Begun
 from lazydelta.rows.source import RowSource
-from lazydelta.scan import ScanReport
+from lazydelta.scan import FileScan, ScanReport
 
 _SHOWN_CHARS = 400
 _NOT_SHOWN = ("PROJECTION", "DUMMY_SCAN")  # where they say nothing more
@@ -46,7 +46,13 @@ class TableUse(msgspec.Struct, frozen=True, kw_only=True):
     bytes_by_duckdb: int = 0  # sizes of those files
     files_by_us: int | None = None  # of a table that is handed over
     found_by: ScanReport | None = None  # how the files of a table that is handed over were found
+    windows_by: list[ScanReport] = []  # how windows for the first rows by a column were found
     scans: list[ScanUse] = []
+
+    @property
+    def listings(self) -> list[ScanReport]:
+        """Scans of the log alone."""
+        return [*self.windows_by, *([] if self.found_by is None else [self.found_by])]
 
 
 class QueryReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,6 +66,7 @@ class QueryReport(msgspec.Struct, frozen=True, kw_only=True):
     left_to_duckdb: list[str]  # its operators, from the top; of a query that is one SELECT
     tables: list[TableUse]
     fallbacks: list[str]
+    windows: list[str] = []  # parts of the table that the first rows by a column were looked for in
 
     def __str__(self) -> str:
         return "\n".join(f"{label:<17} {text}" for label, text in self._lines())
@@ -72,6 +79,8 @@ class QueryReport(msgspec.Struct, frozen=True, kw_only=True):
         shown = [text for text in self.left_to_duckdb if text not in _NOT_SHOWN]
         yield "left to DuckDB", " ← ".join(shown) or "nothing"
         yield "memory limit", f"{self.memory_limit} in DuckDB"
+        for window in self.windows:
+            yield "window", window
         for fallback in self.fallbacks:
             yield "fallback", fallback
         for table in self.tables:
@@ -85,12 +94,13 @@ def query_report(
     begun: Sequence[Begun],
     handovers: Mapping[str, Handover],
     why_none: str | None,
+    looked: Sequence[FileScan],
     **rest: object,
 ) -> QueryReport:
     """Put together what is known; tables that the query did not touch are left out."""
     touched = dict.fromkeys([*handovers, *(one.asked.table for one in begun)])
     tables = [
-        _table_use(name, sources[name], handovers.get(name), why_none, begun)
+        _table_use(name, sources[name], handovers.get(name), why_none, begun=begun, looked=looked)
         for name in touched
         if name in sources
     ]
@@ -98,7 +108,13 @@ def query_report(
 
 
 def _table_use(
-    name: str, source: RowSource, handover: Handover | None, why_none: str | None, begun: Sequence[Begun]
+    name: str,
+    source: RowSource,
+    handover: Handover | None,
+    why_none: str | None,
+    *,
+    begun: Sequence[Begun],
+    looked: Sequence[FileScan],
 ) -> TableUse:
     handed = handover if handover is not None and handover.why_not is None else None
     why_not = why_none if handover is None else handover.why_not
@@ -114,6 +130,7 @@ def _table_use(
         bytes_by_duckdb=0 if handed is None else handed.bytes,
         files_by_us=None if handed is None else handed.files_of_ours,
         found_by=None if handed is None or handed.listed is None else handed.listed.latest(),
+        windows_by=[report for scan in looked if (report := scan.latest()) is not None],
         scans=[_scan_use(one) for one in begun if one.asked.table == name],
     )
 

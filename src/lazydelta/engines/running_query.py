@@ -2,14 +2,19 @@
 
 Contract: nothing runs before the first batch is pulled, but statements before the last of a script. A table
 whose files DuckDB reads by itself, and cannot read, is read the usual way instead, as long as no row went
-out; the usual way also knows best what is wrong with them. Whoever stops pulling, or calls `stop`, ends the
-scans, the query and the session.
+out; the usual way also knows best what is wrong with them. The first rows by a column are looked for in parts
+of the table first, see `top_windows`. Whoever stops pulling, or calls `stop`, ends the scans, the query and
+the session. So does Ctrl-C: while DuckDB works it does not look for signals, so the main thread has another
+call it, and waits where Python does look.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import wait
 from contextlib import suppress
+from contextvars import copy_context
+from threading import current_thread, main_thread
 from typing import Any
 
 import msgspec
@@ -26,13 +31,19 @@ from lazydelta.engines.handover import (
 )
 from lazydelta.engines.query_plan import PlanFacts, plan_facts
 from lazydelta.engines.query_report import QueryReport, query_report
-from lazydelta.engines.session import Duck, Parameters, close_session
+from lazydelta.engines.result_types import check_types
+from lazydelta.engines.scanner import LazyScanner, narrowed
+from lazydelta.engines.session import Duck, Parameters, close_session, give_rows_at_once
 from lazydelta.engines.sql_errors import SqlContext, kind_of, told
-from lazydelta.engines.watch import Watch
+from lazydelta.engines.top_rows import TopRows, top_rows
+from lazydelta.engines.top_windows import windows
+from lazydelta.engines.watch import Asked, Watch
 from lazydelta.engines.watched_dataset import WatchedDataset
-from lazydelta.errors import CorruptDataError, InvalidRequestError, LazyDeltaError
+from lazydelta.errors import CorruptDataError, LazyDeltaError
 from lazydelta.rows.prefetch import PrefetchClosedError
 from lazydelta.rows.source import RowSource
+from lazydelta.scan import FileScan
+from lazydelta.storage.worker_threads import WorkerThreads
 from lazydelta.telemetry import log_event
 
 # Errors of DuckDB that another reader of the files would not change.
@@ -68,7 +79,12 @@ class RunningQuery:
         self._why_none: str | None = None
         self._handovers: dict[str, Handover] = {}
         self._fallbacks: list[str] = []
+        self._asked: list[Asked] | None = None
+        self._top: TopRows | None = None
+        self._windows: list[str] = []
+        self._looked: list[FileScan] = []  # for windows
         self._memory_limit = ""
+        self._caller: WorkerThreads | None = None  # of DuckDB, for the main thread
 
     @property
     def handed_over(self) -> list[str]:
@@ -127,32 +143,47 @@ class RunningQuery:
             begun=self._watch.begun(),
             handovers=self._handovers,
             why_none=self._why_none,
+            looked=self._looked,
             is_finished=self._is_finished,
             rows_emitted=self._rows_out,
             batches_emitted=self._batches_out,
             memory_limit=self._memory_limit,
             left_to_duckdb=list(self._facts.operators),
+            windows=list(self._windows),
             fallbacks=list(self._fallbacks),
         )
 
     def _prepared(self) -> pa.Schema:
-        facts = self._facts
+        facts, session = self._facts, self._session
         self._why_none = why_none(facts)
         if facts.may_stop_early:
             self._watch.hurry(row_limit=facts.row_limit)
+            give_rows_at_once(session)
         elif self._why_none is None and facts.scans:
-            self._choose_readers()
+            self._asked = asked_of_tables(session, self._query, self._parameters, self._watch, facts)
+            self._top = self._found_top()
+            if self._top is None:
+                self._choose_readers()
         self._relation = self._session.sql(self._query, params=self._parameters)
         if self._relation is not None:
-            _check_types(self._relation)
+            check_types(self._relation)
             # Of columns with one name all but the first get another.
             self._schema = self._relation.limit(0).to_arrow_table().schema
         return self._schema
 
+    def _found_top(self) -> TopRows | None:
+        """What the query wants the first rows of, if they are looked for in a part of its table first."""
+        if self._asked is None or not self._facts.has_top or self._parameters:
+            return None
+        name = self._asked[0].table
+        try:
+            return top_rows(self._session, self._query, name, self._tables[name].schema)
+        finally:
+            self._register(name)
+
     def _choose_readers(self) -> None:
         """Who reads the tables of a query that goes through them to their end."""
-        session, watch = self._session, self._watch
-        asked = asked_of_tables(session, self._query, self._parameters, watch, self._facts)
+        watch, asked = self._watch, self._asked
         if asked is None:
             self._why_none = "what the query asks of its tables does not come out without its rows"
         elif self._facts.counts_rows and is_counted_by_log(asked, self._tables):
@@ -160,7 +191,7 @@ class RunningQuery:
             watch.counts_only = True
         else:
             self._handovers = hand_over(
-                session, asked, self._tables, watch, aggregates_all=self._facts.aggregates_all
+                self._session, asked, self._tables, watch, aggregates_all=self._facts.aggregates_all
             )
 
     def _counted(self) -> Generator[pa.RecordBatch, None, None]:
@@ -170,15 +201,48 @@ class RunningQuery:
             yield pa.RecordBatch.from_arrays(batch.columns, schema=self._schema)
 
     def _run(self) -> Generator[pa.RecordBatch, None, None]:
+        top, self._top = self._top, None
+        found = None if top is None else self._within_windows(top)
+        if found is not None:
+            yield from found
+            return
+        if top is not None:
+            with told(self._context):
+                self._choose_readers()
+                self._relation = self._session.sql(self._query, params=self._parameters)
+        yield from self._pulled()
+
+    def _within_windows(self, top: TopRows) -> list[pa.RecordBatch] | None:
+        """The first rows, where they are found in a part of the table."""
+        source = self._tables[top.table]
+        assert self._asked is not None, "the order of a query is found by what it asks"
+        (asked,) = self._asked
+        plan = LazyScanner(source, columns=asked.columns, filter=asked.filter).plan
+        tried = windows(plan.source, top, self._looked)
+        while True:
+            with told(self._context):
+                window = self._unless_stopped(next, tried, None)
+                part = source if window is None else narrowed(source, window)
+                take_back(self._session, top.table, part, self._watch)
+                self._relation = self._session.sql(self._query, params=self._parameters)
+            if window is None:
+                return None
+            rows = list(self._pulled())
+            count = sum(batch.num_rows for batch in rows)
+            self._windows.append(f"{window} has {count:,} of the {top.rows:,} first rows")
+            if count >= top.rows:
+                return rows
+
+    def _pulled(self) -> Generator[pa.RecordBatch, None, None]:
         reader, relation = None, self._relation
         if relation is None:
             raise PrefetchClosedError
         try:
             with told(self._context):
-                reader = self._unless_stopped(relation.to_arrow_reader, limits.BATCH_ROWS)
+                reader = self._unless_stopped(self._called, relation.to_arrow_reader, limits.BATCH_ROWS)
             while True:
                 with told(self._context):
-                    batch = self._unless_stopped(next, reader, None)
+                    batch = self._unless_stopped(self._called, next, reader, None)
                 if batch is None:
                     return
                 if batch.num_rows:
@@ -193,6 +257,21 @@ class RunningQuery:
         except Exception:
             if self._is_stopped:  # by another thread, which is why it failed
                 raise PrefetchClosedError from None
+            raise
+
+    def _called(self, call: Callable[..., Any], *arguments: Any) -> Any:  # Any: DuckDB's
+        """What DuckDB answers, unless Ctrl-C ends it."""
+        if current_thread() is not main_thread():  # signals are for the main thread
+            return call(*arguments)
+        if self._caller is None:
+            self._caller = WorkerThreads(1, thread_name_prefix="lazydelta-duckdb")
+        answer = self._caller.submit(copy_context().run, call, *arguments)
+        try:
+            return answer.result()
+        except BaseException:
+            if not answer.done():  # interrupted
+                self.stop()
+                wait([answer])  # it comes out as soon as it hears of it, and the session can be closed
             raise
 
     def _end(self) -> None:
@@ -211,6 +290,8 @@ class RunningQuery:
                 raise
         else:
             self._session = self._relation = None
+            if self._caller is not None:
+                self._caller.shutdown(wait=False)
 
     def _register(self, name: str) -> None:
         self._session.register(name, WatchedDataset(name, self._tables[name], self._watch))
@@ -241,14 +322,3 @@ def _may_be_of_files(error: LazyDeltaError) -> bool:
     """Whether DuckDB said it, and may have met it in a file."""
     cause = error.__cause__
     return cause is not None and not kind_of(cause).startswith(_NOT_OF_FILES)
-
-
-def _check_types(relation: Duck) -> None:
-    """Raise where DuckDB would give other numbers to Arrow than it has."""
-    for name, kind in zip(relation.columns, relation.types, strict=True):
-        if "UHUGEINT" in str(kind):
-            raise InvalidRequestError(
-                f"the column {name!r} is {kind}, which Arrow cannot hold: DuckDB would wrap it",
-                "sql",
-                "cast it to HUGEINT, DOUBLE or VARCHAR in the query",
-            )

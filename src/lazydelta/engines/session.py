@@ -13,6 +13,7 @@ import re
 import tempfile
 import weakref
 from collections.abc import Iterable, Mapping, Sequence, Set
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,15 @@ def open_session(options: SqlOptions) -> Duck:
     # A query of more than two seconds would draw one on stdout, where the caller's data goes.
     session.execute("set enable_progress_bar = false")
     return session
+
+
+def give_rows_at_once(session: Duck) -> None:
+    """Have DuckDB hand rows out as they come: it would go on until it has a megabyte of them.
+
+    A session whose settings are locked keeps the one it has.
+    """
+    with suppress(Exception):  # DuckDB's own kind, for a setting that may not be changed
+        session.execute("set streaming_buffer_size = '1B'")
 
 
 def close_session(session: Duck) -> None:

@@ -6,6 +6,7 @@ session's memory limit and spill; rows stream, so that whoever stops pulling sto
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
@@ -23,6 +24,9 @@ from lazydelta.engines.sql_result import SqlResult
 from lazydelta.engines.watch import Watch
 from lazydelta.errors import InvalidRequestError
 from lazydelta.rows.source import RowSource
+
+# A statement that begins a transaction, behind comments.
+_BEGINS = re.compile(r"(?:/\*.*?\*/|--[^\n]*\n|[\s;])*(?:begin|start)\b", re.IGNORECASE | re.DOTALL)
 
 
 def run_sql(
@@ -59,10 +63,11 @@ def answer(
     `known`: further tables that have names there, for what an error suggests.
     """
     for name, source in tables.items():
-        _check_columns(name, source.schema)
+        check_columns(name, source.schema)
     schemas = {name: source.schema for name, source in tables.items()} | dict(known or {})
     columns = {name: schema.names for name, schema in schemas.items()}
     values = checked_parameters(parameters)
+    _check_transactions(session, query)
     running = RunningQuery(session, query, tables, watch, parameters=values, known=columns)
     return SqlResult(running.prepare(), running, where=_shown(query))
 
@@ -89,7 +94,7 @@ def check_names(names: Iterable[str]) -> None:
             )
 
 
-def _check_columns(table: str, columns: Iterable[pa.Field], within: str = "") -> None:
+def check_columns(table: str, columns: Iterable[pa.Field], within: str = "") -> None:
     """Raise where two columns are one to SQL: it would give the first for both."""
     seen: dict[str, str] = {}
     for field in columns:
@@ -102,7 +107,24 @@ def _check_columns(table: str, columns: Iterable[pa.Field], within: str = "") ->
             )
         if pa.types.is_nested(field.type):
             inside = (field.type.field(at) for at in range(field.type.num_fields))
-            _check_columns(table, inside, f"{within}{field.name}.")
+            check_columns(table, inside, f"{within}{field.name}.")
+
+
+def _check_transactions(session: Duck, query: str) -> None:
+    """Raise where a script leaves a transaction open: its session is not the next query's."""
+    if not any(word in query.lower() for word in ("begin", "start")):
+        return
+    try:
+        statements = session.extract_statements(query)
+    except Exception:  # noqa: BLE001 - what does not parse is told when it is run
+        return
+    steps = [step.query for step in statements if step.type.name == "TRANSACTION"]
+    if steps and _BEGINS.match(steps[-1]):
+        raise InvalidRequestError(
+            "the transaction would end with this query, and what it did be lost",
+            _shown(query),
+            "begin and commit it in one script: each query has a session of its own",
+        )
 
 
 def _shown(query: str) -> str:

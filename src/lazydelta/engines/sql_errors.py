@@ -23,7 +23,17 @@ _KIND = re.compile(r"^[A-Z][A-Za-z ]+ Error: ")
 _HINT = re.compile(r"(?:Candidate|Did you mean).*", re.DOTALL)
 _COLUMN = re.compile(r'Referenced column "(.+?)" not found|does not have a column named "(.+?)"')
 _TABLE = re.compile(r"Table with name (\S+) does not exist")
-_WRITE = re.compile(r"Can only (?:delete|update|merge|modify)|is not an table|is of type View")
+# What DuckDB suggests by settings of its own.
+_OWN_ADVICE = re.compile(r"\s*Possible solutions.*", re.DOTALL)
+# What to do about what DuckDB says.
+_ADVICE = {
+    re.compile(r"Can only (?:delete|update|merge|modify)|is not an table|is of type View"): (
+        "tables are read only here: write them with Spark or another writer of Delta"
+    ),
+    re.compile(r"map contains duplicate key"): (
+        "leave the column out, or read it with scan(…).batches([…]), which gives maps as they are stored"
+    ),
+}
 _PARAMETERS = re.compile(r"Values were not provided|were provided|parameter", re.IGNORECASE)
 _MEMORY_FIX = (
     "raise memory_limit (--memory-limit), give temp_directory on a disk with room, or ask for less at once"
@@ -33,7 +43,13 @@ _OF_SECRETS = re.compile(
     r"secret|passw|token|credential|connection_string|\w_?key\b|signature", re.IGNORECASE
 )
 _TEXTS = re.compile(r"'(?:[^']|'')*'?|\$(\w*)\$.*?(?:\$\1\$|\Z)", re.DOTALL)
+# What is wrong with a query, by DuckDB's kind; of other kinds it cannot be run.
+_WHAT = {"parser": "the SQL does not parse", "outofrange": "a value is out of range"}
 _MEND = "mend the query; it is DuckDB's SQL"
+
+
+class QueryMemoryError(LazyDeltaError):
+    """A query that needs more memory than its session may use."""
 
 
 class SqlContext(msgspec.Struct, frozen=True, eq=False):
@@ -72,17 +88,20 @@ def _translated(error: Exception, context: SqlContext) -> LazyDeltaError | None:
     """Our error, or None where it is a bug and keeps its traceback."""
     context = msgspec.structs.replace(context, query=_without_secrets(context.query, context.query))
     text, named, query = _without_secrets(str(error), context.query), kind_of(error), context.query
-    if named.startswith(("OutOfMemory", "Outof")):
-        return LazyDeltaError(
-            f"the query needs more memory than it may use: {_message(text)}", _shown(query), _MEMORY_FIX
+    if named.lower().startswith("outofmemory"):  # not OutofRange, which is of a value
+        needed = _message(_OWN_ADVICE.sub("", text))
+        return QueryMemoryError(
+            f"the query needs more memory than it may use: {needed}", _shown(query), _MEMORY_FIX
         )
     if named.startswith(("Internal", "Fatal")) or not _is_ducks(error):
         return None
-    if named.startswith("IO"):
+    if named.startswith("INTERRUPT"):
+        return LazyDeltaError("the query was interrupted", _shown(query), "run it again")
+    if named.startswith(("IO", "HTTP")):
         return LazyDeltaError(
-            _message(text), _shown(query), "see the message: a file or the disk is at fault"
+            _message(text), _shown(query), "see the message: a file, the disk or the network is at fault"
         )
-    what = "the SQL does not parse" if named.startswith("Parser") else "the query cannot be run"
+    what = _WHAT.get(named.lower(), "the query cannot be run")
     return InvalidRequestError(f"{what}: {_message(text)}", _place(text, context), _fix(text, context.tables))
 
 
@@ -137,8 +156,9 @@ def _fix(text: str, tables: Mapping[str, Sequence[str]]) -> str:
     unknown = _TABLE.search(text)
     if unknown is not None:
         return _known_names("tables", unknown[1].strip('"'), list(tables))
-    if _WRITE.search(text):
-        return "tables are read only here: write them with Spark or another writer of Delta"
+    for said, advice in _ADVICE.items():
+        if said.search(text):
+            return advice
     if _PARAMETERS.search(text) and "provided" in text:
         return "give parameters=[…] for ?, or parameters={…} for $name, one for each"
     told = _HINT.search(text.partition("\nLINE ")[0])

@@ -101,6 +101,11 @@ class CheckpointReader:
             yield from self._part_rows(part, request)
         yield from self._embedded_rows(request)
 
+    @property
+    def file_count(self) -> int:
+        """Of how many files it consists."""
+        return len(self._files.files) + len(self._sidecar_parts())
+
     def add_count(self) -> int:
         """How many files it lists: told by the footers, or counted where they do not say."""
         counts = [_add_count(part) for part in (*self._top, *self._sidecar_parts())]
@@ -117,9 +122,13 @@ class CheckpointReader:
         return None if self._has_embedded_adds else parts
 
     def statistics_paths(self) -> list[tuple[str, ...]]:
-        """Physical paths of the columns that some file of the checkpoint has typed statistics of."""
+        """Physical paths of the columns that files of the checkpoint have typed statistics of.
+
+        Of many files some are looked at: one writer wrote them all, by one schema.
+        """
         found: dict[tuple[str, ...], None] = {}
-        for part in (*self._top, *self._sidecar_parts()):
+        parts = [*self._top, *self._sidecar_parts()]
+        for part in parts[: limits.CHECKPOINT_FOOTERS_MAX]:
             found.update(dict.fromkeys(_typed_paths(part)))
         return list(found)
 
@@ -188,12 +197,12 @@ class CheckpointReader:
         return ParquetPart(self._storage, name, sidecar.size_in_bytes, self._share)
 
     def _json_actions(self) -> list[ActionLine]:
-        """The actions of a JSON top-level file, without those of files: there may be millions of them."""
+        """The actions of a JSON top-level file that are used; of the others there may be millions."""
         if self._json_lines is None:
             self._json_lines = []
             for lines in self._json_slices():
                 self._has_embedded_adds |= any(line.add is not None for line in lines)
-                self._json_lines.extend(line for line in lines if line.add is None and line.remove is None)
+                self._json_lines.extend(line for line in lines if _is_used(line))
         return self._json_lines
 
     def _embedded_rows(self, request: RowRequest) -> Batches:
@@ -229,6 +238,12 @@ class CheckpointReader:
                 raise checkpoint_vanished(where) from gone
             except CorruptLogError as damage:
                 raise DamagedCheckpointError(damage.what, damage.where, damage.fix) from damage
+
+
+def _is_used(line: ActionLine) -> bool:
+    """Whether it tells of the table or of the checkpoint itself."""
+    is_of_table = line.protocol is not None or line.meta_data is not None
+    return is_of_table or line.sidecar is not None or isinstance(line.checkpoint_metadata, msgspec.Raw)
 
 
 def _check_shape(part: ParquetPart, *, is_alone: bool) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import msgspec
 
 from lazydelta.log.commits import read_commit_head
-from lazydelta.log.segment import list_log
+from lazydelta.log.segment import LogListing, list_log
 from lazydelta.storage import ObjectNotFoundError, Storage
 
 
@@ -28,7 +28,14 @@ class CommitRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 def commit_records(storage: Storage, *, newest: int, limit: int | None = None) -> Iterator[CommitRecord]:
     """The commits up to version `newest` that are still there, newest first, read as they are pulled."""
-    listing = list_log(storage)
+    listing = newest_listing(storage, newest=newest, limit=limit)
+    return listed_records(storage, listing, newest=newest, limit=limit)
+
+
+def listed_records(
+    storage: Storage, listing: LogListing, *, newest: int, limit: int | None
+) -> Iterator[CommitRecord]:
+    """The same, of a listing that is there."""
     checkpoints = {checkpoint.version for checkpoint in listing.checkpoints}
     versions = sorted((version for version in listing.commits if version <= newest), reverse=True)
     for version in versions[:limit]:
@@ -49,6 +56,15 @@ def commit_records(storage: Storage, *, newest: int, limit: int | None = None) -
             size_bytes=file.info.size_bytes,
             has_checkpoint=version in checkpoints,
         )
+
+
+def newest_listing(storage: Storage, *, newest: int, limit: int | None) -> LogListing:
+    """A listing with the `limit` newest commits up to `newest`; a long log need not be listed whole."""
+    if limit is not None and newest - limit + 1 > 0:
+        listing = list_log(storage, newest - limit + 1)
+        if sum(version <= newest for version in listing.commits) >= limit:
+            return listing
+    return list_log(storage)
 
 
 def _time(ms: object) -> str | None:

@@ -32,8 +32,9 @@ ACTION_DECODER = msgspec.json.Decoder(ActionLine)
 STATE_DECODER = msgspec.json.Decoder(StateLine)
 
 
-def pieces(body: bytes, piece_bytes: int = limits.COMMIT_CHUNK_BYTES) -> Iterator[bytes]:
+def pieces(body: bytes) -> Iterator[bytes]:
     """A body in memory as chunks, so that it is decoded a slice at a time too."""
+    piece_bytes = limits.COMMIT_CHUNK_BYTES
     if len(body) <= piece_bytes:
         yield body
         return

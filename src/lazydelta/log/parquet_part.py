@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from lazydelta import limits
 from lazydelta.errors import CorruptLogError
+from lazydelta.log.footer_bounds import leaf_positions
 from lazydelta.log.parquet_guard import GuardedFile, chunk_span, read_footer
 from lazydelta.memory_budget import MemoryKind
 from lazydelta.memory_share import MemoryShare
@@ -70,8 +71,7 @@ class ParquetPart:
             with self.damage_named():
                 self._file = RangedFile(self._storage, self.name, self.size_bytes)
                 self._metadata = read_footer(self._file)
-                schema = self._metadata.schema
-                self._leaves = {schema.column(i).path: i for i in range(len(schema.names))}
+                self._leaves = leaf_positions(self._metadata)
         return self._metadata
 
     @property

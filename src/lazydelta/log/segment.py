@@ -9,6 +9,7 @@ Spec: PROTOCOL.md, "Checkpoints", "Last Checkpoint File".
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
@@ -20,7 +21,9 @@ from lazydelta.log.bounded import get_small
 from lazydelta.protocol.actions import LastCheckpoint
 from lazydelta.protocol.names import HINT_NAME, LOG_FOLDER, LogFileKind, LogName, commit_name, parse_log_name
 from lazydelta.storage import ObjectInfo, ObjectNotFoundError, Storage
+from lazydelta.storage.interface import not_a_store
 
+_WEB_PAGE = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html[\s>])", re.IGNORECASE)
 _HINT = msgspec.json.Decoder(LastCheckpoint)
 
 
@@ -124,11 +127,19 @@ def find_segment(
 
 
 def read_hint(storage: Storage) -> LastCheckpoint | None:
-    """The content of `_last_checkpoint`, or None where it is missing or makes no sense."""
+    """The content of `_last_checkpoint`, or None where it is missing or makes no sense.
+
+    A web page is neither: whatever sends one would send it for a listing, too, which reads as an empty log.
+    """
+    name, body = f"{LOG_FOLDER}/{HINT_NAME}", b""
     try:
-        return _HINT.decode(get_small(storage, f"{LOG_FOLDER}/{HINT_NAME}", limits.HINT_BYTES_MAX))
+        body = get_small(storage, name, limits.HINT_BYTES_MAX)
+        return _HINT.decode(body)
     except (ObjectNotFoundError, CorruptLogError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
+        pass
+    if _WEB_PAGE.match(body):
+        raise not_a_store("a web page", f"{storage.root}/{name}")
+    return None
 
 
 def list_log(storage: Storage, from_version: int | None = None) -> LogListing:

@@ -64,7 +64,6 @@ def open_snapshot(
     *,
     version: int | None = None,
     parallelism: int,
-    use_compacted: bool = False,
     companion: FloorCompanion | None = None,
 ) -> Snapshot:
     """Pin a version and learn its protocol and metadata; `companion` reads beside the log where it can."""
@@ -72,9 +71,7 @@ def open_snapshot(
     for tries_left in reversed(range(limits.LISTINGS_MAX)):
         segment = find_segment(storage, version, on_hint=on_hint)
         try:
-            return pin_snapshot(
-                storage, segment, parallelism=parallelism, use_compacted=use_compacted, companion=companion
-            )
+            return pin_snapshot(storage, segment, parallelism=parallelism, companion=companion)
         except (
             CommitVanishedError,
             CheckpointVanishedError,
@@ -89,7 +86,6 @@ def pin_snapshot(
     segment: LogSegment,
     *,
     parallelism: int,
-    use_compacted: bool = False,
     companion: FloorCompanion | None = None,
     since: KnownState | None = None,
 ) -> Snapshot:
@@ -105,7 +101,7 @@ def pin_snapshot(
                 if since is not None and reaches(since, segment):
                     state = read_state_since(storage, segment, commits, since)
                 else:
-                    state = _state_of(storage, segment, commits, companion, use_compacted=use_compacted)
+                    state = _state_of(storage, segment, commits, companion)
                 break
             except DamagedCheckpointError as damage:
                 listings += 1
@@ -187,12 +183,8 @@ def _state_of(
     segment: LogSegment,
     commits: ReverseCommitReader,
     companion: FloorCompanion | None,
-    *,
-    use_compacted: bool,
 ) -> TableState:
     if segment.checkpoint is None:
-        return read_state(storage, segment, commits, None, use_compacted=use_compacted)
+        return read_state(storage, segment, commits, None)
     with closing(CheckpointReader(storage, segment.checkpoint)) as checkpoint:
-        return read_state(
-            storage, segment, commits, checkpoint, companion=companion, use_compacted=use_compacted
-        )
+        return read_state(storage, segment, commits, checkpoint, companion=companion)

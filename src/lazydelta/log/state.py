@@ -16,14 +16,13 @@ import msgspec
 from lazydelta import limits
 from lazydelta.errors import CorruptLogError, StorageError
 from lazydelta.log.checkpoint import CheckpointReader
+from lazydelta.log.checksum import read_checksum
 from lazydelta.log.commits import CommitState, ReverseCommitReader, newest_first, read_commit_head
 from lazydelta.log.companion import FloorCompanion, TailState
 from lazydelta.log.segment import LogFile, LogSegment
 from lazydelta.protocol.actions import Metadata, Protocol, VersionChecksum
 from lazydelta.protocol.features import check_readable
 from lazydelta.storage import ObjectNotFoundError, Storage
-
-_CHECKSUM = msgspec.json.Decoder(VersionChecksum)  # made once: its types take a while to look through
 
 
 class TableState(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,15 +56,12 @@ def read_state(
     checkpoint: CheckpointReader | None,
     *,
     companion: FloorCompanion | None = None,
-    use_compacted: bool = False,
 ) -> TableState:
     """Protocol and metadata at the segment's version, checked against what this reader can honour."""
     ignored: list[str] = []
     state = _from_checksum(storage, segment, commits, ignored)
     if state is None:
-        state = _from_tail(
-            segment, commits, checkpoint, ignored, companion=companion, use_compacted=use_compacted
-        )
+        state = _from_tail(segment, commits, checkpoint, ignored, companion)
     check_readable(state.protocol, segment.root)
     return state
 
@@ -74,7 +70,7 @@ def _from_checksum(
     storage: Storage, segment: LogSegment, commits: ReverseCommitReader, ignored: list[str]
 ) -> TableState | None:
     for crc in segment.crcs[: -limits.CRC_TRIES_MAX - 1 : -1]:
-        pending = commits.submit(_read_checksum, storage, crc)
+        pending = commits.submit(_checksum_if_readable, storage, crc)
         found, own = _since(storage, segment, commits, crc.version)
         checksum = pending.result()
         problem = _problem(checksum, own)
@@ -123,12 +119,10 @@ def _from_tail(
     commits: ReverseCommitReader,
     checkpoint: CheckpointReader | None,
     ignored: list[str],
-    *,
     companion: FloorCompanion | None,
-    use_compacted: bool,
 ) -> TableState:
     found = _Findings()
-    for state in _tail_states(segment, commits, companion, use_compacted=use_compacted):
+    for state in _tail_states(segment, commits, companion):
         found.older(state.protocol, state.metadata)
     source = "commits"
     beside = None if found.is_complete or companion is None else companion.state()
@@ -158,11 +152,9 @@ def _tail_states(
     segment: LogSegment,
     commits: ReverseCommitReader,
     companion: FloorCompanion | None,
-    *,
-    use_compacted: bool,
 ) -> Iterable[CommitState | TailState]:
     """What the whole tail says, newest first; of a long one what stands for commits is asked first."""
-    files = newest_first(segment, use_compacted=use_compacted)
+    files = newest_first(segment)
     is_long = len(files) >= limits.SIDECAR_DELTA_COMMITS
     if companion is None or not is_long or len(files) < len(segment.commits):
         return commits.states(files)
@@ -176,13 +168,11 @@ def _newest_version(state: CommitState | TailState) -> int:
     return state.until if isinstance(state, TailState) else state.version
 
 
-def _read_checksum(storage: Storage, crc: LogFile) -> VersionChecksum | None:
+def _checksum_if_readable(storage: Storage, crc: LogFile) -> VersionChecksum | None:
     try:
-        if crc.info.size_bytes > limits.CRC_BYTES_MAX:
-            return None
-        return _CHECKSUM.decode(storage.get(crc.name))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, StorageError):
-        return None  # a checksum is a shortcut: without it the commits say the same
+        return read_checksum(storage, crc)
+    except StorageError:
+        return None  # without it the commits say the same
 
 
 def _problem(checksum: VersionChecksum | None, commit: CommitState | None) -> str | None:

@@ -182,7 +182,7 @@ class _Reader:
                 return self.cast(node)
         if isinstance(node, exp.Column):
             raise InvalidRequestError(
-                f"a filter compares a column with a value, and {node.sql()} is a column",
+                f"a filter compares a column with a value, and {_written(node)} is a column",
                 f"filter: {self.text}",
                 "put text in single quotes; two columns cannot be compared",
             )
@@ -216,7 +216,7 @@ class _Reader:
 
     def refusal(self, node: SqlNode) -> InvalidRequestError:
         return InvalidRequestError(
-            f"a filter cannot contain {node.sql()}", f"filter: {self.text}", _SUPPORTED
+            f"a filter cannot contain {_written(node)}", f"filter: {self.text}", _SUPPORTED
         )
 
 
@@ -256,9 +256,10 @@ def _is_number(node: SqlNode) -> bool:
 
 def _number(text: str) -> int | Decimal:
     # Python refuses to read integers of thousands of digits, and no column holds one.
-    is_short = len(text) <= _INTEGER_CHARACTERS_MAX
+    is_whole = len(text) <= _INTEGER_CHARACTERS_MAX and re.fullmatch(r"[+-]?\d+", text)
     try:
-        return int(text) if is_short and re.fullmatch(r"[+-]?\d+", text) else Decimal(text)
+        found = int(text) if is_whole else Decimal(text)
+        return 0 if str(found) == "-0" else found  # as it is read where it was written
     except InvalidOperation as beyond:
         raise InvalidRequestError(
             "a number is out of every range", "the filter", "write it with a smaller exponent"
@@ -276,3 +277,11 @@ def _with_backslash(pattern: str, escape: str) -> str:
         else:
             rewritten.append("\\\\" if character == "\\" else character)
     return "".join(rewritten)
+
+
+def _written(node: SqlNode) -> str:
+    """As SQL; bytes in hexadecimal are a number there, and Python writes none of thousands of digits."""
+    try:
+        return str(node.sql())
+    except ValueError:
+        return "a literal of so many digits"

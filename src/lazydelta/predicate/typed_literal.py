@@ -82,7 +82,7 @@ def _moment(moment: date, wanted: pa.DataType, time_zone: ZoneInfo) -> date | No
         return placed.astimezone(UTC)
     except OverflowError as beyond:
         raise InvalidRequestError(
-            f"the time {placed} is not of the years 1 to 9999 in UTC", "predicate", "give one that is"
+            f"the time {placed} is not of the years 1 to 9999 in UTC", "the filter", "give one that is"
         ) from beyond
 
 

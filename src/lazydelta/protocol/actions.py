@@ -149,7 +149,6 @@ class VersionChecksum(msgspec.Struct, frozen=True, rename="camel"):
     txn_id: str | None = None
     num_files: int | None = None
     table_size_bytes: int | None = None
-    in_commit_timestamp_opt: int | None = None
 
 
 def dv_id(storage_type: str, path_or_inline_dv: str, offset: int | None) -> str:

@@ -18,12 +18,13 @@ SIDECAR_FOLDER = "_delta_log/_sidecars"
 HINT_NAME = "_last_checkpoint"
 
 _NAME = re.compile(
-    r"^(?P<version>\d{20})"
+    r"(?P<version>\d{20})"
     r"(?:(?P<commit>\.json)"
     r"|(?P<crc>\.crc)"
     r"|\.(?P<until>\d{20})\.compacted\.json"
     r"|\.checkpoint(?:\.(?P<part>\d{10})\.(?P<parts>\d{10})|\.(?P<unique>[0-9A-Za-z_-]+))?\.(?P<format>parquet|json)"
-    r")$"
+    r")",
+    re.ASCII,
 )
 
 
@@ -52,7 +53,7 @@ class LogName(msgspec.Struct, frozen=True, kw_only=True):
 @lru_cache(maxsize=4096)  # a log is listed again and again, and most of its names stay
 def parse_log_name(name: str) -> LogName | None:
     """The parts of a base name below `_delta_log`, or None where it is not one of Delta's."""
-    match = _NAME.match(name)
+    match = _NAME.fullmatch(name)
     if match is None:
         return None
     version = int(match["version"])

@@ -21,7 +21,6 @@ import msgspec
 from lazydelta import limits
 
 _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(1, 13)
-_INTEGERS = frozenset({_BYTE, _I16, _I32, _I64})
 _BYTE_ARRAY, _FIXED = 6, 7
 _WIDTHS = {0: 1, 1: 4, 2: 8, 4: 4, 5: 8}  # by physical type; INT96 (3) has no order, so no bounds are read
 _REPEATED, _REQUIRED = 2, 0

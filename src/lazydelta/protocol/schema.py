@@ -152,6 +152,22 @@ def is_type_name(name: str) -> bool:
     return name in _ARROW_PRIMITIVES or _is_decimal(name)
 
 
+def type_text(delta_type: DeltaType, *, with_fields: bool = True) -> str:
+    """As Delta and Spark spell it; without fields a structure is the word alone."""
+    match delta_type:
+        case PrimitiveType(name):
+            return name
+        case ArrayType(element):
+            return f"array<{type_text(element, with_fields=with_fields)}>"
+        case MapType(key, value):
+            of = ", ".join(type_text(one, with_fields=with_fields) for one in (key, value))
+            return f"map<{of}>"
+        case StructType(fields) if with_fields:
+            return f"struct<{', '.join(f'{field.name}: {type_text(field.type)}' for field in fields)}>"
+        case StructType():
+            return "struct"
+
+
 def arrow_type(delta_type: DeltaType) -> pa.DataType:
     """The Arrow type that rows and statistics of this type are given in."""
     match delta_type:

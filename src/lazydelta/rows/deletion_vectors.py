@@ -146,13 +146,7 @@ class DeletionVectors:
         return _unframed(framed, size)
 
     def _path(self, vector: DeletionVector) -> str:
-        text = vector.path_or_inline_dv
-        if vector.storage_type == "p" and text:
-            return canonical_path(text, self._storage.root)
-        if len(text) < UUID_CHARACTERS:
-            raise ValueError(f"{text!r} is too short for the name of its file")
-        prefix, uuid = text[:-UUID_CHARACTERS], UUID(bytes=decode_z85(text[-UUID_CHARACTERS:]))
-        return f"{prefix}/deletion_vector_{uuid}.bin" if prefix else f"deletion_vector_{uuid}.bin"
+        return vector_path(vector, self._storage.root)
 
     def _where(self, file: DataFile) -> str:
         return file.path if "://" in file.path else f"{self._storage.root}/{file.path}"
@@ -173,6 +167,17 @@ class DeletionVectors:
         except (ValueError, CorruptLogError):
             path = repr(vector.path_or_inline_dv)
         return path if vector.offset is None else f"{path} at byte {vector.offset}"
+
+
+def vector_path(vector: DeletionVector, root: str) -> str:
+    """The canonical path of the file that holds a vector of the table at `root`; `ValueError`: none does."""
+    text = vector.path_or_inline_dv
+    if vector.storage_type == "p" and text:
+        return canonical_path(text, root)
+    if len(text) < UUID_CHARACTERS:
+        raise ValueError(f"{text!r} is too short for the name of its file")
+    prefix, uuid = text[:-UUID_CHARACTERS], UUID(bytes=decode_z85(text[-UUID_CHARACTERS:]))
+    return f"{prefix}/deletion_vector_{uuid}.bin" if prefix else f"deletion_vector_{uuid}.bin"
 
 
 def _inline(text: str, size: int) -> bytes:

@@ -122,6 +122,10 @@ class LazyRecordBatchIterator:
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:  # Any: capsules have no type
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
+    def __repr__(self) -> str:
+        columns = ", ".join(f"{field.name}: {field.type}" for field in self._schema)
+        return f"<lazydelta.{type(self).__name__} of ({columns}), {self._index} batches handed out>"
+
     def _pulled(self) -> pa.RecordBatch | None:
         if self._error is not None:
             raise self._error

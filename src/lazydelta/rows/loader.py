@@ -9,6 +9,7 @@ hold the interpreter's lock.
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Generator
 
@@ -34,6 +35,7 @@ from lazydelta.storage import Storage
 from lazydelta.storage.elsewhere import storage_of
 
 _SHAPES_KNOWN_MAX = 8
+_FIRST_SEGMENTS = 2  # of which the rows come soon, not many at once
 
 
 class _Shape(msgspec.Struct, frozen=True, eq=False):
@@ -56,7 +58,7 @@ class RowLoader:
         batch_rows: int = limits.DATA_BATCH_ROWS,
         is_hurried: bool = False,
     ) -> None:
-        """With `is_hurried` the consumer may stop soon."""
+        """With `is_hurried` the consumer may stop soon. More rows at once than usual are begun with few."""
         self._storage = storage
         self._selection = selection
         self._version = version
@@ -79,6 +81,7 @@ class RowLoader:
         )
         self._shapes: tuple[_Shape, ...] = ()  # of the latest schemas
         self._lock = threading.Lock()
+        self._begun = itertools.count()  # segments; `next` is atomic
         self._row_groups_seen = 0
         self._row_groups_skipped = 0
 
@@ -148,7 +151,10 @@ class RowLoader:
     # --- one slice -----------------------------------------------------------
 
     def _slices(self, segment: Segment, reading: Reading) -> Generator[pa.RecordBatch, None, None]:
-        batch_rows = slice_rows(segment.opened, segment.row_group, reading.leaves, self._batch_rows)
+        most = self._batch_rows
+        if next(self._begun) < _FIRST_SEGMENTS:
+            most = min(most, limits.DATA_BATCH_ROWS)
+        batch_rows = slice_rows(segment.opened, segment.row_group, reading.leaves, most)
         if reading.leaves:
             yield from slices(
                 segment.opened, segment.row_group, reading.leaves, batch_rows, is_hurried=self._is_hurried

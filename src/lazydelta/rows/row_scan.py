@@ -51,9 +51,10 @@ class RowScan:
         self._tally: RowTally | None = None
 
     def batches(
-        self, *, prefetch_size: int = limits.PREFETCH_SEGMENTS, lazy: bool = True
+        self, *, prefetch_size: int = limits.PREFETCH_SEGMENTS, lazy: bool = True, batch_rows_min: int = 0
     ) -> LazyRecordBatchIterator:
-        """The rows, at most `batch_size` at a time; empty batches are left out.
+        """The rows, at most `batch_size` at a time, or `batch_rows_min` where that is more; empty batches are
+        left out.
 
         `prefetch_size` row groups are read ahead while the consumer works, 0 reads none. With `lazy=False`
         all rows are read before this returns, in this thread, one after the other.
@@ -68,7 +69,7 @@ class RowScan:
                 f"give a whole number from 0 to {limits.PREFETCH_SEGMENTS_MAX}",
             )
         where = f"{self.files.snapshot.storage.root} @ {self.files.snapshot.version}"
-        run = self._run(prefetch_size if lazy else 0)
+        run = self._run(prefetch_size if lazy else 0, batch_rows_min=batch_rows_min)
         found = LazyRecordBatchIterator(self.schema, run.batches(), where=where, stop=run.stop)
         if lazy:
             return found
@@ -108,7 +109,12 @@ class RowScan:
         return msgspec.structs.replace(report, rows=self._tally.report())
 
     def _run(
-        self, prefetch_size: int, *, is_located: bool = False, after: RowPosition | None = None
+        self,
+        prefetch_size: int,
+        *,
+        is_located: bool = False,
+        after: RowPosition | None = None,
+        batch_rows_min: int = 0,
     ) -> RowRun:
         snapshot, config = self.files.snapshot, self.files.config
         plan = RowPlan(
@@ -118,7 +124,7 @@ class RowScan:
             first_row=self.first_row,
             limit=self.limit,
             is_backwards=config.order == ScanOrder.DESC,
-            batch_rows=config.batch_size,
+            batch_rows=max(config.batch_size, batch_rows_min),
             prefetch_size=prefetch_size,
             is_located=is_located,
             after=after,

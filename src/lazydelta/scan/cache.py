@@ -92,6 +92,7 @@ class ByteCache:
     def start_anew(self) -> None:
         """Empty, with a lock of its own: one that another thread held stays locked in a forked child."""
         self._lock = threading.Lock()
+        self._telling = threading.Lock()  # taken before the other one, never while it is held
         self._entries: OrderedDict[_Key, Entry] = OrderedDict()
         self._stats = {kind: KindStats() for kind in CacheKind}
         self._bytes = 0
@@ -199,13 +200,18 @@ class ByteCache:
         self._tell()
 
     def _tell(self) -> None:
-        """What is kept has changed; without the lock, which the budget must never wait for."""
+        """What is kept has changed; without the lock of the entries, which the budget must never wait for.
+
+        One thread at a time: a budget that heard of less before it heard of more would hold the difference
+        for ever.
+        """
         if self._budget is None:
             return
-        with self._lock:
-            more_bytes, self._told_bytes = self._bytes - self._told_bytes, self._bytes
-        if more_bytes:
-            self._budget.cached(more_bytes)
+        with self._telling:
+            with self._lock:
+                more_bytes, self._told_bytes = self._bytes - self._told_bytes, self._bytes
+            if more_bytes:
+                self._budget.cached(more_bytes)
 
     def _take_out(self, at: _Key) -> None:
         gone = self._entries.pop(at, None)

@@ -45,8 +45,8 @@ class RememberingProvider(SidecarAwareProvider):
         if self._known_manifest is None:
             super().pinned(segment)
         else:
-            self._segment = segment
-            self._by_manifest = self._footers = self._found = None
+            self._begin_anew(segment)
+            self._close_workers()
 
     def by_manifest(self, deadline: Deadline = NEVER) -> Discovery:
         """What is known of the manifest, else what it tells."""

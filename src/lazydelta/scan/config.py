@@ -58,7 +58,7 @@ class LazyScanConfig(msgspec.Struct, frozen=True, kw_only=True):
     commit_read_parallelism: int = limits.COMMIT_PARALLELISM
     checkpoint_row_groups_per_batch: int = limits.CHECKPOINT_ROW_GROUPS_PER_BATCH
     scan_timeout_seconds: float = limits.SCAN_TIMEOUT_SECONDS
-    strict: bool = False  # trip on every action but add and remove
+    strict: bool = False  # trip on every action but add, remove and commitInfo, and on deletion vectors
     use_log_compaction: bool = False  # trust compacted files above a checkpoint too
     retention_guard: Callable[[int], bool] | None = None  # may refuse a floor version
     time_zone: str = "UTC"  # of partition values and literals without one
@@ -75,6 +75,10 @@ class LazyScanConfig(msgspec.Struct, frozen=True, kw_only=True):
         }
         for name, minimum in at_least.items():
             check_number(name, getattr(self, name), minimum, where="the scan's configuration")
+        for name in ("enable_fallback", "strict", "use_log_compaction"):
+            if not isinstance(getattr(self, name), bool):  # a text would count as true, "false" too
+                told = f"{name} is {getattr(self, name)!r}"
+                raise InvalidRequestError(told, "the scan's configuration", "give True or False")
         try:
             ZoneInfo(self.time_zone)
         except (ZoneInfoNotFoundError, ValueError, TypeError, OSError):

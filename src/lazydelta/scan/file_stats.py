@@ -1,4 +1,4 @@
-"""Statistics of files that are known by their paths, looked up where the log keeps them.
+"""Statistics of files, where the log keeps them: of those that are known by their paths, or of the first.
 
 Why: an engine that has its list of files often needs bounds of one more column, for these files alone.
 Contract: one row for each path, in the order given; a path that is not live at the version is told as such,
@@ -24,11 +24,14 @@ from lazydelta.log.file_rows import Mask
 from lazydelta.log.parquet_part import ParquetPart
 from lazydelta.protocol.paths import canonical_paths, listed_path
 from lazydelta.scan.record_counts import COUNTS
-from lazydelta.scan.replay import Replay, reverse_files
+from lazydelta.scan.replay import reverse_files
 from lazydelta.scan.report import ScanTally
+from lazydelta.scan.run import Replay
 from lazydelta.scan.scanner import FileScan
-from lazydelta.scan.stat_columns import StatColumn, bind_columns, stats_of, stats_schema
+from lazydelta.scan.skipping import matching_row_groups, possible_rows
+from lazydelta.scan.stat_columns import AskedColumn, bind_columns, stats_of, stats_schema
 from lazydelta.sidecar.read.path_pruner import PathPruner, path_ranges
+from lazydelta.sidecar.read.pruner import pruners_of
 from lazydelta.sidecar.read.public_rows import RowShape
 from lazydelta.sidecar.read.reader import SidecarRequest
 from lazydelta.sidecar.read.wanted_paths import WantedPaths
@@ -55,6 +58,47 @@ def look_up_stats(
     return _answer(pa.array(asked, pa.string()), listed, found, stats_schema(columns))
 
 
+def first_bounds(scan: FileScan, name: str) -> pa.Table:
+    """Statistics of one column for the files of a scan without order, as many as its limit says."""
+    snapshot, predicate = scan.snapshot, scan.predicate
+    partition_columns = snapshot.state.metadata.partition_columns
+    columns = bind_columns([name], snapshot.schema, partition_columns, where=snapshot.storage.root)
+    tally = ScanTally(strategy="reverse", reason="bounds of the first files are looked at")
+    judged = () if predicate is None else predicate.stats_columns
+    wanted = [column.wanted for column in columns if not column.is_partition]
+    others = [column for column in judged if column.path not in {one.path for one in wanted}]
+    statistics = (*wanted, *others) or (COUNTS,)
+    names = ("path", "deletion_vector", "partition_values")
+    keep_rows = None if predicate is None else partial(possible_rows, predicate=predicate, tally=tally)
+    rows = RowRequest(
+        columns=names,
+        stats_paths=tuple(column.path for column in statistics),
+        keep_row_groups=None if predicate is None else partial(matching_row_groups, predicate=predicate),
+        keep_rows=keep_rows,
+        batch_rows=scan.config.batch_size,
+        row_groups_per_batch=1,
+        read_ahead=False,
+    )
+    sidecar_rows = SidecarRequest(
+        shape=RowShape(columns=names, statistics=statistics),
+        pruners=pruners_of(predicate),
+        keep_rows=keep_rows,
+        is_limited=True,
+        gives_statistics=True,
+    )
+    found: list[pa.RecordBatch] = []
+    missing = scan.config.limit or 0
+    with scan.begun(tally, rows, sidecar_rows) as replay, closing(reverse_files(replay)) as live:
+        for batch in live:
+            found.append(stats_of(batch.slice(0, missing), columns, time_zone=replay.config.time_zone))
+            replay.tally.emitted(found[-1].num_rows)
+            missing -= found[-1].num_rows
+            if missing <= 0:
+                break
+        tally.is_finished = True
+    return pa.Table.from_batches(found, stats_schema(columns)).combine_chunks()
+
+
 def _path_texts(paths: Iterable[str | PurePath]) -> list[str]:
     if isinstance(paths, str | bytes | PurePath | Mapping) or not isinstance(paths, Iterable):
         fix = 'give a list, as in ["part-0.parquet"]'
@@ -78,7 +122,7 @@ def _is_text(path: str) -> bool:
 
 
 def _requests(
-    scan: FileScan, columns: Sequence[StatColumn], wanted: WantedPaths
+    scan: FileScan, columns: Sequence[AskedColumn], wanted: WantedPaths
 ) -> tuple[RowRequest, SidecarRequest]:
     has_partitions = any(column.is_partition for column in columns)
     names = ("path", "deletion_vector", *(["partition_values"] if has_partitions else []))
@@ -125,7 +169,7 @@ def _met(rows: pa.RecordBatch, among: Mask | None, *, wanted: WantedPaths) -> Ma
     return flags
 
 
-def _found(replay: Replay, columns: Sequence[StatColumn], wanted: WantedPaths) -> list[pa.RecordBatch]:
+def _found(replay: Replay, columns: Sequence[AskedColumn], wanted: WantedPaths) -> list[pa.RecordBatch]:
     """Path and statistics of those that are live; batches in the order they were met."""
     found: list[pa.RecordBatch] = []
     with closing(reverse_files(replay)) as live:

@@ -26,8 +26,6 @@ from lazydelta.scan.tail import shadow_tail, walk_tail
 from lazydelta.scan.tail_memory import shadow_known_tail, walk_known_tail
 from lazydelta.scan.tripwire import FeatureTripwire
 
-__all__ = ["Replay", "forward_files", "note_trip", "reverse_files", "tail_files"]
-
 
 def reverse_files(replay: Replay) -> Batches:
     """Newest first: the tail's live adds, then those at the checkpoint."""

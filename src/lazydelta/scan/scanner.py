@@ -30,8 +30,9 @@ from lazydelta.scan.config import LazyScanConfig, ScanStrategy
 from lazydelta.scan.files import logical_names, public_rows
 from lazydelta.scan.ordered import ordered_files
 from lazydelta.scan.record_counts import COUNTS, NUM_RECORDS, with_record_counts
-from lazydelta.scan.replay import Replay, forward_files, reverse_files
+from lazydelta.scan.replay import forward_files, reverse_files
 from lazydelta.scan.report import NO_SOURCE, ScanReport, ScanTally, add_io, milliseconds
+from lazydelta.scan.run import Replay
 from lazydelta.scan.skipping import matching_row_groups, possible_rows
 from lazydelta.scan.strategy import choose_strategy
 from lazydelta.scan.table_memory import TableMemory

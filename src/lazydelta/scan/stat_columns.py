@@ -36,7 +36,7 @@ _FILE_FIELDS = (
 _UNBOUNDED = frozenset({"", "variant", "void"})
 
 
-class StatColumn(msgspec.Struct, frozen=True):
+class AskedColumn(msgspec.Struct, frozen=True):
     """A column that was asked for."""
 
     name: str  # as asked for
@@ -47,14 +47,14 @@ class StatColumn(msgspec.Struct, frozen=True):
 
 def bind_columns(
     names: Sequence[str], schema: StructType, partition_columns: Sequence[str], *, where: str
-) -> tuple[StatColumn, ...]:
+) -> tuple[AskedColumn, ...]:
     """The columns of the table that the names mean, each name once."""
     _check_names(names)
     partitions = frozenset(partition_columns)
     return tuple(_bound(name, schema, partitions, where) for name in dict.fromkeys(names))
 
 
-def stats_schema(columns: Sequence[StatColumn]) -> pa.Schema:
+def stats_schema(columns: Sequence[AskedColumn]) -> pa.Schema:
     """The columns of `stats_of`."""
     fields = [*_FILE_FIELDS]
     for column in columns:
@@ -63,7 +63,7 @@ def stats_schema(columns: Sequence[StatColumn]) -> pa.Schema:
     return pa.schema(fields)
 
 
-def stats_of(rows: pa.RecordBatch, columns: Sequence[StatColumn], *, time_zone: str) -> pa.RecordBatch:
+def stats_of(rows: pa.RecordBatch, columns: Sequence[AskedColumn], *, time_zone: str) -> pa.RecordBatch:
     """The statistics of files, whatever form their rows have them in."""
     told = _statistics(rows, [column.wanted for column in columns if not column.is_partition])
     arrays: list[pa.Array | None] = [told.num_records, told.tight_bounds, _deleted_rows(rows)]
@@ -91,7 +91,7 @@ def _check_names(names: Sequence[str]) -> None:
             raise InvalidRequestError(f"a column is {name!r}"[:200], _WHERE, "name columns by text")
 
 
-def _bound(name: str, schema: StructType, partitions: frozenset[str], where: str) -> StatColumn:
+def _bound(name: str, schema: StructType, partitions: frozenset[str], where: str) -> AskedColumn:
     try:
         path = column_path(name)
     except InvalidRequestError as error:
@@ -111,7 +111,7 @@ def _bound(name: str, schema: StructType, partitions: frozenset[str], where: str
         null_count_only=column.type_name in _UNBOUNDED,
         was_float=column.was_float,
     )
-    return StatColumn(name, wanted, arrow_type(leaf.type), column.is_partition)
+    return AskedColumn(name, wanted, arrow_type(leaf.type), column.is_partition)
 
 
 def _statistics(rows: pa.RecordBatch, columns: Sequence[StatsColumn]) -> FileStatistics:
@@ -130,7 +130,7 @@ def _deleted_rows(rows: pa.RecordBatch) -> pa.Array:
 
 
 def _partition_bounds(
-    rows: pa.RecordBatch, column: StatColumn, num_records: pa.Array | None, time_zone: str
+    rows: pa.RecordBatch, column: AskedColumn, num_records: pa.Array | None, time_zone: str
 ) -> ColumnBounds:
     raw = raw_partition_column(rows.column("partition_values"), column.wanted.path[0])
     values = parse_partition_column(raw, column.wanted.type, time_zone=time_zone)

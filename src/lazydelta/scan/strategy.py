@@ -1,8 +1,9 @@
-"""Which order a scan reads the log in, decided from the listing, the hints and the counts alone.
+"""Which order a scan reads the log in, decided from the listing, the hint, the manifest and the counts alone.
 
-The rows of the matrix, first match wins: a limit goes reverse; more than a hundred commits since the
-checkpoint go forward; a tail with more than half as many adds as the checkpoint goes reverse; a predicate
-on a recent partition goes reverse; everything else goes forward. The checkpoint is never read to decide.
+The rows of the matrix, first match wins: a limit goes reverse; so does a log without a checkpoint, and one
+whose checkpoint has a sidecar by its manifest; more than a hundred commits since the checkpoint go forward; a
+tail with more than half as many adds as the checkpoint goes reverse; a predicate on a recent partition goes
+reverse; everything else goes forward. The checkpoint is never read to decide.
 """
 
 from __future__ import annotations
@@ -78,7 +79,10 @@ def _is_recent(predicate: BoundPredicate, segment: LogSegment) -> bool:
     """Whether a partition column must be at or after the day the tail began."""
     if not segment.commits:
         return False
-    began = dt.datetime.fromtimestamp(segment.commits[0].info.modified_ms / 1000, dt.UTC).date()
+    try:
+        began = dt.datetime.fromtimestamp(segment.commits[0].info.modified_ms / 1000, dt.UTC).date()
+    except (OverflowError, ValueError, OSError):  # a time beyond Python's years, as a broken clock leaves it
+        return False
     days = (_day(value) for value in partition_lower_bounds(predicate))
     return any(day is not None and day >= began for day in days)
 

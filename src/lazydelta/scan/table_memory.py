@@ -22,7 +22,7 @@ from lazydelta.log.relisting import contradicts
 from lazydelta.log.segment import LogFile, LogSegment
 from lazydelta.log.snapshot import Snapshot, count_adds
 from lazydelta.scan.cache import ByteCache, CacheKind, CacheUse, Entry, Owner
-from lazydelta.scan.tail_state import TailState
+from lazydelta.scan.known_tail import KnownTail
 from lazydelta.sidecar.format.memory import RowGroupKey, TakenOnce
 from lazydelta.sidecar.format.names import parse_name
 from lazydelta.sidecar.read.reading import Discovery, MetadataTier, SidecarReading
@@ -157,7 +157,7 @@ class TableMemory:
         use_compacted: bool,
         columns: Sequence[str],
         stats_paths: Sequence[tuple[str, ...]],
-    ) -> TailState | None:
+    ) -> KnownTail | None:
         """The tail as far as it was walked at this version, or else at the newest version before it.
 
         Only one that tells these columns, and statistics of these.
@@ -168,7 +168,7 @@ class TableMemory:
             kept: list[Any] = self._cache.keys(self._owner, CacheKind.TAIL)
             versions = [key[1] for key in kept if key[0] == basis and key[1] < segment.version]
         newest = max(versions, default=segment.version)
-        found: TailState | None = self._take(
+        found: KnownTail | None = self._take(
             CacheKind.TAIL,
             (basis, newest),
             lambda state: state.is_part_of(segment) and state.tells(columns, stats_paths),
@@ -178,13 +178,13 @@ class TableMemory:
     def knows_tail(self, segment: LogSegment, *, use_compacted: bool) -> bool:
         """Whether the tail of this very segment was walked to its end."""
         basis = _tail_basis(segment, use_compacted=use_compacted)
-        known: TailState | None = self._cache.peek(self._owner, CacheKind.TAIL, (basis, segment.version))
+        known: KnownTail | None = self._cache.peek(self._owner, CacheKind.TAIL, (basis, segment.version))
         return known is not None and known.below == segment.floor and known.is_part_of(segment)
 
-    def keep_tail(self, segment: LogSegment, state: TailState, *, use_compacted: bool) -> None:
+    def keep_tail(self, segment: LogSegment, state: KnownTail, *, use_compacted: bool) -> None:
         """A tail was walked, in whole or down to some commit."""
         basis = _tail_basis(segment, use_compacted=use_compacted)
-        known: TailState | None = self._cache.peek(self._owner, CacheKind.TAIL, (basis, state.version))
+        known: KnownTail | None = self._cache.peek(self._owner, CacheKind.TAIL, (basis, state.version))
         if known is not None and known.is_part_of(segment) and known.below < state.below:
             return
         self._put(CacheKind.TAIL, (basis, state.version), state, state.size_bytes)
@@ -199,14 +199,16 @@ class TableMemory:
     def discovery(self, segment: LogSegment, reading: SidecarReading, place: str) -> Discovery | None:
         """What was found beside this very checkpoint. That there is nothing holds only while it is fresh."""
         key = _sidecar_key(segment, reading, place)
-        found = self._take(CacheKind.SIDECAR, key, lambda f: _is_lasting(f.discovery) or self._is_fresh(f.at))
+        found = self._take(
+            CacheKind.SIDECAR, key, lambda f: _never_changes(f.discovery) or self._is_fresh(f.at)
+        )
         return None if found is None else found.discovery
 
     def has_discovery(self, segment: LogSegment, reading: SidecarReading, place: str) -> bool:
         """Whether `discovery` would know."""
         key = _sidecar_key(segment, reading, place)
         found = self._cache.peek(self._owner, CacheKind.SIDECAR, key)
-        return found is not None and (_is_lasting(found.discovery) or self._is_fresh(found.at))
+        return found is not None and (_never_changes(found.discovery) or self._is_fresh(found.at))
 
     def keep_discovery(
         self, segment: LogSegment, reading: SidecarReading, place: str, discovery: Discovery, *, began: float
@@ -314,7 +316,7 @@ def _side_by_side(rows: pa.RecordBatch, known: pa.RecordBatch | None) -> pa.Reco
     )
 
 
-def _is_lasting(discovery: Discovery) -> bool:
+def _never_changes(discovery: Discovery) -> bool:
     """Whether what was found stays as it is: parts are never written twice, a plain file may be."""
     return discovery.source is not None and discovery.source.tier is not MetadataTier.PLAIN
 

@@ -15,12 +15,12 @@ from lazydelta.log.commits import Demand
 from lazydelta.log.file_rows import STATS_PARSED
 from lazydelta.log.segment import LogFile
 from lazydelta.scan.known_rows import KnownRows, Paths
+from lazydelta.scan.known_tail import Decided, KnownTail, settled
 from lazydelta.scan.remove_set import RemoveSet
 from lazydelta.scan.run import Replay
 from lazydelta.scan.table_memory import TableMemory
 from lazydelta.scan.tail import TailWalk, note_set, shadow_tail, walk_tail
 from lazydelta.scan.tail_slices import TailSlice
-from lazydelta.scan.tail_state import Decided, TailState, settled
 
 
 def walk_known_tail(replay: Replay, seen: RemoveSet, *, demand: Demand = lambda: None) -> TailWalk:
@@ -63,7 +63,7 @@ def shadow_known_tail(replay: Replay, mask: RemoveSet) -> None:
     shadow_tail(replay, _commits_between(replay, replay.segment.floor, known.below), mask)
 
 
-def _known(replay: Replay, memory: TableMemory) -> TailState | None:
+def _known(replay: Replay, memory: TableMemory) -> KnownTail | None:
     rows = replay.rows
     return memory.tail(
         replay.segment,
@@ -73,7 +73,7 @@ def _known(replay: Replay, memory: TableMemory) -> TailState | None:
     )
 
 
-def _take(replay: Replay, known: TailState, seen: RemoveSet) -> None:
+def _take(replay: Replay, known: KnownTail, seen: RemoveSet) -> None:
     """Count and decide as a walk would have."""
     replay.tripwire.watch(known.others, known.version)
     replay.tally.skipped("newer action", known.shadowed)
@@ -111,7 +111,7 @@ class _TailRecord:
         if part.is_last:
             self._settle_at(part.oldest - 1)
 
-    def known(self, state: TailState, seen: RemoveSet) -> tuple[KnownRows, ...]:
+    def known(self, state: KnownTail, seen: RemoveSet) -> tuple[KnownRows, ...]:
         """A settled state comes next; its rows that newer commits have not touched."""
         self._settle_at(state.version)
         rows = tuple(each.without(seen.holds(each.keys)) for each in state.rows)

@@ -10,15 +10,17 @@ whole checkpoint of many files is built by a Spark job.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lazydelta import limits
 from lazydelta.errors import TableNotFoundError
 from lazydelta.log.segment import find_segment
 from lazydelta.settings import build_settings, process_environment
 from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar.format.folder import read_manifest
+from lazydelta.spark.delta_table import checkpoint_newest
 from lazydelta.spark.failures import explained
-from lazydelta.spark.sidecar_job import spark_feeder
+from lazydelta.spark.sidecar_job import SparkFeeder
 from lazydelta.spark.table_url import spark_url
 from lazydelta.storage import Storage, open_storage
 from lazydelta.upkeep.build import BuildReport, build_sidecar
@@ -52,8 +54,12 @@ def ensure_sidecar(
     segment = find_segment(storage)
     if segment.checkpoint is None:
         return None
-    feeder = spark_feeder(spark, url, settings, files_min=spark_files_min)
+    feeder = SparkFeeder(spark, url, settings, files_min=spark_files_min)
     report = build_sidecar(storage, config=config, full=full, progress=tell, feeder=feeder)
+    if report.kind in ("full", "lost race"):
+        manifest = read_manifest(storage, config.folder, report.version)
+        named = {name for part in manifest.parts for name in (part.file, part.stats_file)}
+        feeder.clean_up(storage, config, named=named)
     if len(segment.commits) >= config.delta_commits_min:
         write_delta_files(storage, config=config, anew=full, progress=tell)
     return report
@@ -68,12 +74,7 @@ def write_checkpoint(
         return segment.version  # writing it again would only change its bytes
     path = spark_url(url, storage_options)
     with explained("writing the checkpoint", storage.root):
-        jvm: Any = spark._jvm  # Any: objects of the JVM
-        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, path)
-        nothing = jvm.scala.Option.empty()
-        snapshot = log.update(False, nothing, nothing)
-        if snapshot.version() < 0:
-            raise TableNotFoundError("Spark finds no Delta table here", path, "check the address")
-        log.checkpoint(snapshot, nothing)
-        version: int = snapshot.version()
+        version = checkpoint_newest(spark, path)
+    if version is None:
+        raise TableNotFoundError("Spark finds no Delta table here", path, "check the address")
     return version

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from lazydelta.spark.failures import spark_failures
+from lazydelta.spark.quoting import delta_table_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,8 +52,8 @@ def table_state(spark: SparkSession, path: str) -> TableState | None:
     return TableState(
         version=snapshot.version(),
         schema=schema,
-        partition_columns=list(_seq(spark, metadata.partitionColumns())),
-        properties=dict(_map(spark, metadata.configuration())),
+        partition_columns=list(_as_java(spark, metadata.partitionColumns())),
+        properties=dict(_as_java(spark, metadata.configuration())),
     )
 
 
@@ -109,8 +110,8 @@ def _create_by_writing(
 
 def set_properties(spark: SparkSession, path: str, properties: Mapping[str, str]) -> None:
     """One commit that sets these properties."""
-    pairs = ", ".join(f"{_quoted(name)} = {_quoted(value)}" for name, value in properties.items())
-    spark.sql(f"ALTER TABLE delta.`{path.replace('`', '``')}` SET TBLPROPERTIES ({pairs})")
+    pairs = ", ".join(f"{_literal(name)} = {_literal(value)}" for name, value in properties.items())
+    spark.sql(f"ALTER TABLE {delta_table_name(path)} SET TBLPROPERTIES ({pairs})")
 
 
 def find_commit(spark: SparkSession, path: str, *, mark: str, newest: int = 20) -> Commit | None:
@@ -143,6 +144,17 @@ def bytes_per_row(spark: SparkSession, path: str, *, newest: int = 10) -> float 
     return written / rows if rows and written else None
 
 
+def checkpoint_newest(spark: SparkSession, path: str) -> int | None:
+    """Make Delta write a checkpoint of the newest version; that version, or None where there is no table."""
+    log = _delta_log(spark, path)
+    snapshot = log.update(False, _none(spark), _none(spark))
+    version = int(snapshot.version())
+    if version < 0:
+        return None
+    log.checkpoint(snapshot, _none(spark))
+    return version
+
+
 def checkpoint_version(spark: SparkSession, path: str) -> int | None:
     """The version of the newest checkpoint, by the log's own hint."""
     hint = _delta_log(spark, path).readLastCheckpointFile()
@@ -159,16 +171,12 @@ def _none(spark: SparkSession) -> Any:  # Any: an object of the JVM
     return jvm.scala.Option.empty()
 
 
-def _seq(spark: SparkSession, sequence: Any) -> Any:  # Any: objects of the JVM
+def _as_java(spark: SparkSession, collection: Any) -> Any:  # Any: objects of the JVM
+    """A sequence or map of Scala, as py4j takes one."""
     jvm: Any = spark._jvm
-    return jvm.scala.jdk.javaapi.CollectionConverters.asJava(sequence)
+    return jvm.scala.jdk.javaapi.CollectionConverters.asJava(collection)
 
 
-def _map(spark: SparkSession, mapping: Any) -> Any:  # Any: objects of the JVM
-    jvm: Any = spark._jvm
-    return jvm.scala.jdk.javaapi.CollectionConverters.asJava(mapping)
-
-
-def _quoted(text: str) -> str:
+def _literal(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"

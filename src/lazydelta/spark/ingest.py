@@ -4,6 +4,9 @@ Why one function for batches and streams: exactly-once is one rule, the idempote
 Contract: `write_batch` makes at most one commit with data in the target and one in the rejects; killed
 anywhere, the same batch id again completes it and makes no second commit. Rejects go first: a run without
 an id that fails in between and is repeated may repeat rejects, never rows.
+Events of one batch: `reading`, `counted` (rows, rejected, periods), `rejects` (version, rows), `writing`
+(tasks, files planned), `committed` (version, files, bytes) or `replayed`; `running` (tasks done, tasks) comes
+in between, while Spark works.
 """
 
 from __future__ import annotations
@@ -15,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from lazydelta.errors import InvalidRequestError
-from lazydelta.spark.after_commit import after_commit
 from lazydelta.spark.config import IngestConfig
 from lazydelta.spark.delta_table import Commit, find_commit, set_properties, table_state
 from lazydelta.spark.failures import explained
@@ -23,21 +25,20 @@ from lazydelta.spark.file_plan import FilePlan, plan_files
 from lazydelta.spark.known_schema import PROPERTY as SCHEMA_PROPERTY
 from lazydelta.spark.known_schema import conformed, kept_schema, reconciled
 from lazydelta.spark.layout_check import prepare_target
-from lazydelta.spark.progress import Progress, silent
-from lazydelta.spark.record_columns import INTERNAL, RAW_TEXT, REASON, quoted
+from lazydelta.spark.quoting import quoted
+from lazydelta.spark.record_columns import INTERNAL, REASON
 from lazydelta.spark.rejects import check_rejects, write_rejects
 from lazydelta.spark.row_size import measured_row_bytes
 from lazydelta.spark.source import rows_of
 from lazydelta.spark.ticker import ticking
 from lazydelta.spark.time_column import DatedFrame, column_of, with_period
+from lazydelta.upkeep.progress import Progress, silent
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
     from lazydelta.spark.delta_table import TableState
-
-__all__ = ["BatchResult", "after_commit", "write_batch"]
 
 _TASK = "_lazydelta_task"
 
@@ -119,7 +120,7 @@ def _dated(spark: SparkSession, frame: DataFrame, config: IngestConfig) -> tuple
     rows = frame
     if kept is not None:
         rows = conformed(frame, schema, keep=INTERNAL, where=config.source or config.target)
-    return with_period(rows, config, raw_text=RAW_TEXT, reason=REASON), schema
+    return with_period(rows, config), schema
 
 
 def _check_names(found: StructType, config: IngestConfig) -> None:
@@ -145,7 +146,7 @@ def _checked_target(
 
 
 def _count(rows: DataFrame, dated: DatedFrame) -> Counts:
-    counted = rows.groupBy(quoted(dated.period), quoted(dated.reason)).count().collect()
+    counted = rows.groupBy(quoted(dated.period), REASON).count().collect()
     by_period = {period: count for period, reason, count in counted if reason is None}
     by_reason: dict[str, int] = {}
     for _, reason, count in counted:
@@ -166,7 +167,7 @@ def _write_rejects(
 ) -> Commit | None:
     if not counts.by_reason:
         return None
-    write_rejects(rows, config, reason=REASON, text=RAW_TEXT, batch_id=batch_id, mark=mark)
+    write_rejects(rows, config, batch_id=batch_id, mark=mark)
     commit = find_commit(spark, config.rejects_path, mark=mark)
     version = None if commit is None else commit.version
     progress("rejects", version=version, rows=sum(counts.by_reason.values()), table=config.rejects_path)

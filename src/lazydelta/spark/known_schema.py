@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lazydelta.errors import InvalidRequestError
-from lazydelta.spark.record_columns import INTERNAL_PREFIX, quoted
+from lazydelta.spark.quoting import quoted
+from lazydelta.spark.record_columns import INTERNAL_PREFIX
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -8,7 +8,6 @@ Delta's VACUUM deletes; a retention shorter than Delta allows needs `force`.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -23,12 +22,13 @@ from lazydelta.sidecar.format.layout import TIME_COLUMN_PROPERTY
 from lazydelta.spark.checkpoint import ensure_sidecar
 from lazydelta.spark.delta_table import TableState, table_state
 from lazydelta.spark.failures import explained
+from lazydelta.spark.quoting import delta_table_name
 from lazydelta.spark.session import check_delta
 from lazydelta.spark.sidecar_frame import job_session
 from lazydelta.spark.table_url import spark_url
 from lazydelta.storage import open_storage
 from lazydelta.upkeep.build import BuildReport
-from lazydelta.upkeep.clean import RETENTION_HOURS, CleanReport, clean_sidecars
+from lazydelta.upkeep.clean import RETENTION_HOURS, CleanReport, checked_hours, clean_sidecars
 from lazydelta.upkeep.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def vacuum(
     """
     started = time.perf_counter()
     tell = progress or silent
-    hours = _checked_hours(retention_hours)
+    hours = checked_hours(retention_hours)
     path = spark_url(url, storage_options)
     before = _state(spark, path).version
     tell("vacuuming", table=path, retention_hours=hours, dry_run=dry_run)
@@ -234,7 +234,7 @@ def _vacuum(spark: SparkSession, path: str, hours: float, *, dry_run: bool, forc
     ending = " DRY RUN" if dry_run else ""
     with explained("VACUUM", path):
         try:
-            rows = session.sql(f"VACUUM {_quoted(path)} RETAIN {hours!r} HOURS{ending}").collect()
+            rows = session.sql(f"VACUUM {delta_table_name(path)} RETAIN {hours!r} HOURS{ending}").collect()
         except Exception as problem:
             if "DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT" in str(problem):
                 raise _too_short(path, hours) from problem
@@ -260,16 +260,3 @@ def _deleted_files(spark: SparkSession, path: str, before: int) -> int | None:
         if commit.version > before and commit.operation == "VACUUM END":
             return int(commit.operationMetrics.get("numDeletedFiles", 0))
     return None
-
-
-def _checked_hours(hours: float) -> float:
-    is_number = isinstance(hours, int | float) and not isinstance(hours, bool)
-    if not is_number or not math.isfinite(hours) or hours < 0:
-        raise InvalidRequestError(
-            f"the retention is {hours!r} hours", "retention_hours", "give a number of hours, 0 or more"
-        )
-    return hours
-
-
-def _quoted(path: str) -> str:
-    return f"delta.`{path.replace('`', '``')}`"

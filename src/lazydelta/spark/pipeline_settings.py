@@ -1,7 +1,8 @@
 """The settings of the pipeline: flags, then the environment, then one TOML file, then the defaults.
 
 The file is the one that readers use too (`LAZYDELTA_CONFIG`, or `--config`); the pipeline's are its
-tables [ingest], [spark] and [sidecar]. The environment spells `ingest.event_time` as
+tables [ingest], [spark] and [sidecar]. Sidecars go where readers look (`delta.sidecar.directory`) unless
+[sidecar] says otherwise. The environment spells `ingest.event_time` as
 `LAZYDELTA_INGEST_EVENT_TIME`.
 Contract: an unknown name and a value of the wrong type are errors that name it, wherever it stands.
 Options that are tables (`options`, `properties`, …) are merged key by key.
@@ -17,11 +18,19 @@ from typing import get_args
 import msgspec
 
 from lazydelta.errors import InvalidRequestError
-from lazydelta.settings import CONFIG_VARIABLE, PIPELINE_TABLES, read_settings_file
+from lazydelta.settings import (
+    CONFIG_VARIABLE,
+    LOCATIONS_TABLE,
+    PIPELINE_TABLES,
+    build_settings,
+    read_settings_file,
+)
 from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar.format.names import sidecar_folder
 from lazydelta.spark.config import IngestConfig
 
 _PREFIX = "LAZYDELTA_"
+_READERS_TABLES = ("delta", LOCATIONS_TABLE)
 _SECTIONS: dict[str, type[msgspec.Struct]] = {"ingest": IngestConfig, "sidecar": SidecarConfig}
 _INGEST_FIELDS = tuple(name for name in IngestConfig.__struct_fields__ if name not in ("spark", "sidecar"))
 _NAMES = {"ingest": _INGEST_FIELDS, "sidecar": SidecarConfig.__struct_fields__}
@@ -56,6 +65,7 @@ def load_config(
         (_table(tree, "sidecar", where), where),
         (_from_environment("sidecar", environment), "the environment"),
     )
+    sidecar.setdefault("folder", _readers_folder(ingest, environment, path))
     settings = _spark_settings(_table(tree, "spark", where), where)
     settings |= _spark_settings(spark or {}, "--spark-conf")
     return msgspec.structs.replace(
@@ -73,9 +83,17 @@ def size_bytes(text: str) -> int:
 
 def _checked_tables(tree: dict[str, object], path: str) -> dict[str, object]:
     for name in tree:
-        if name not in (*PIPELINE_TABLES, "delta"):
-            raise _unknown(name, path, ("delta", *PIPELINE_TABLES))
+        if name not in (*PIPELINE_TABLES, *_READERS_TABLES):
+            raise _unknown(name, path, (*_READERS_TABLES, *PIPELINE_TABLES))
     return tree
+
+
+def _readers_folder(ingest: Mapping[str, object], environment: Mapping[str, str], path: str | None) -> str:
+    """Where readers with the same settings look for sidecars."""
+    options = ingest.get("storage_options")
+    assert options is None or isinstance(options, dict), "it was typed"
+    variables = {**environment, CONFIG_VARIABLE: path} if path else environment
+    return sidecar_folder(build_settings(options, environment=variables).sidecar_directory)
 
 
 def _table(tree: Mapping[str, object], name: str, where: str) -> dict[str, object]:

@@ -8,8 +8,3 @@ REASON = "_lazydelta_reason"  # why it cannot be placed
 PATH = "_lazydelta_path"  # in a stream of files: the file, whose rows are read later
 INTERNAL = (RAW_TEXT, REASON, PATH)
 MALFORMED = "malformed record"
-
-
-def quoted(name: str) -> str:
-    """The name of a column for Spark, whatever characters it has."""
-    return f"`{name.replace('`', '``')}`"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from lazydelta.errors import InvalidRequestError
 from lazydelta.spark.delta_table import create_table, table_state
 from lazydelta.spark.layout_check import check_free
+from lazydelta.spark.record_columns import RAW_TEXT, REASON
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,15 +40,13 @@ def check_rejects(spark: SparkSession, config: IngestConfig) -> None:
         )
 
 
-def write_rejects(
-    frame: DataFrame, config: IngestConfig, *, reason: str, text: str, batch_id: int | None, mark: str
-) -> None:
+def write_rejects(frame: DataFrame, config: IngestConfig, *, batch_id: int | None, mark: str) -> None:
     """Append the rows of `frame` that have a reason."""
     from pyspark.sql import functions as fn
 
-    rows = frame.where(fn.col(reason).isNotNull()).select(
-        fn.col(reason).alias("reason"),
-        fn.col(text).alias("record"),
+    rows = frame.where(fn.col(REASON).isNotNull()).select(
+        fn.col(REASON).alias("reason"),
+        fn.col(RAW_TEXT).alias("record"),
         fn.lit(config.app_id).alias("app_id"),
         fn.lit(batch_id).cast("bigint").alias("batch_id"),
         fn.lit(dt.datetime.now(dt.UTC)).alias("rejected_at"),

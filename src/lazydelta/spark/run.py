@@ -12,10 +12,10 @@ from lazydelta.spark.after_commit import SidecarOutcome, after_commit
 from lazydelta.spark.config import IngestConfig, check_config
 from lazydelta.spark.ingest import BatchResult, write_batch
 from lazydelta.spark.pipeline_settings import load_config
-from lazydelta.spark.progress import Progress, silent
 from lazydelta.spark.session import check_delta, get_session
 from lazydelta.spark.source import open_source
 from lazydelta.spark.table_url import with_spark_urls
+from lazydelta.upkeep.progress import Progress, silent
 
 if TYPE_CHECKING:
     import threading

@@ -16,13 +16,13 @@ import msgspec
 
 from lazydelta.log.file_rows import DELETION_VECTOR_TYPE, DELTA_FIELDS, RAW_PATH, STATS_PARSED
 from lazydelta.sidecar.format.layout import SidecarLayout
+from lazydelta.spark.sidecar_ranges import ORDER, RANGE, sort_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 HAS_TAGS = "has_tags"
-_ORDER = "order_key"
 _STRING_MAP = "map<string,string>"
 _DV_FIELDS = ("storageType", "pathOrInlineDv", "offset", "sizeInBytes", "cardinality")
 _DV_TYPES = ("string", "string", "int", "int", "bigint")
@@ -38,7 +38,6 @@ _PLAIN_TYPES = {
 _JOB_SETTINGS = {
     "spark.sql.session.timeZone": "UTC",  # of times without a zone, as in our decoder
     "spark.sql.caseSensitive": "true",  # statistics are looked up by physical names
-    "spark.sql.execution.rangeExchange.sampleSizePerPartition": "2000",  # parts of even size
     "spark.sql.execution.arrow.useLargeVarTypes": "false",
 }
 
@@ -85,15 +84,16 @@ def open_frame(
     )
 
 
-def sorted_rows(frame: CheckpointFrame, layout: SidecarLayout, part_count: int) -> DataFrame:
-    """The rows in so many partitions, each a range of the sidecar's order and sorted by it."""
-    from pyspark.sql import functions as fn
-
+def keyed_rows(frame: CheckpointFrame, layout: SidecarLayout) -> DataFrame:
+    """The rows with what they are sorted by."""
     columns = _columns(frame, layout)
-    rows: DataFrame = frame.adds.select(*columns, _order_key(frame, layout).alias(_ORDER))
-    keys = [fn.col(_ORDER).asc_nulls_first(), fn.col(RAW_PATH).asc()]
-    ranged = rows.repartitionByRange(part_count, *keys).sortWithinPartitions(*keys)
-    return ranged.drop(_ORDER)
+    rows: DataFrame = frame.adds.select(*columns, _order_key(frame, layout).alias(ORDER))
+    return rows
+
+
+def sorted_rows(rows: DataFrame, range_count: int) -> DataFrame:
+    """Rows that know their range: each range a partition, sorted."""
+    return rows.repartitionById(range_count, RANGE).sortWithinPartitions(*sort_columns()).drop(ORDER)
 
 
 def _columns(frame: CheckpointFrame, layout: SidecarLayout) -> list[Column]:

@@ -1,16 +1,18 @@
 """The Spark feeder: the parts of a full build, written by the tasks of one Spark job.
 
-Contract: takes the place of `upkeep.full_build.write_full`, with the same parts for the same checkpoint. The
-driver reads footers and a sample; rows stay on the executors, which store their parts themselves. Parts that
-nobody reported (attempts that failed or came second) are deleted at the end. Where Spark cannot do it (files
-listed in JSON, an order that Spark reads differently, executors without lazydelta) the local feeder does.
-Design: docs/adr/0012-statistics-decoded-by-one-decoder.md.
+Contract: takes the place of `upkeep.full_build.write_full`, with the same rows for the same checkpoint. The
+driver reads footers and a sample; rows stay on the executors, which store their parts themselves. A build
+that fails or is killed leaves its parts, and the next one of the same plan takes over those that are whole
+(`sidecar_resume`). Parts that the manifest does not name (attempts that failed or came second) are deleted
+once it stands. Where Spark cannot do it (files listed in JSON, an order that Spark reads differently,
+executors without lazydelta) the local feeder does.
+Design: docs/adr/0012-statistics-decoded-by-one-decoder.md, docs/adr/0024-builds-by-spark-are-gone-on-with.md.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -21,11 +23,14 @@ from lazydelta import errors, limits
 from lazydelta.errors import LazyDeltaError, StorageError
 from lazydelta.log.checkpoint import CheckpointReader, RowRequest, has_typed_statistics
 from lazydelta.settings import Settings
+from lazydelta.sidecar.format.config import SidecarConfig
 from lazydelta.sidecar.format.folder import list_sidecars
 from lazydelta.sidecar.format.part_writer import PartShape, rows_per_part
 from lazydelta.sidecar.format.typed_rows import BUILD_COLUMNS, typed_rows
 from lazydelta.spark.failures import explain, spark_failures
-from lazydelta.spark.sidecar_frame import CheckpointFrame, open_frame, sorted_rows
+from lazydelta.spark.sidecar_frame import CheckpointFrame, keyed_rows, open_frame, sorted_rows
+from lazydelta.spark.sidecar_ranges import RANGE, boundaries, with_range
+from lazydelta.spark.sidecar_resume import parts_left_behind, taken_over, work_id
 from lazydelta.spark.sidecar_task import (
     REPORT_COLUMN,
     PartReport,
@@ -34,6 +39,8 @@ from lazydelta.spark.sidecar_task import (
     write_parts,
 )
 from lazydelta.spark.table_url import literal_path, spark_url
+from lazydelta.spark.ticker import ticking
+from lazydelta.storage import Storage
 from lazydelta.upkeep.build_plan import BuildPlan
 from lazydelta.upkeep.full_build import write_full
 from lazydelta.upkeep.levels import full_part_count
@@ -43,7 +50,6 @@ from lazydelta.upkeep.progress import Progress
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Feeder = Callable[[BuildPlan, PartSink, Progress], None]
 _WORKER_ERROR = re.compile(
     r"lazydelta\.[\w.]*?(?P<name>\w+): (?P<what>.*)\n  where: (?P<where>.*)\n  fix:   (?P<fix>.*)"
 )
@@ -53,55 +59,68 @@ class NotForSparkError(Exception):
     """Why a checkpoint is left to the local feeder."""
 
 
-def spark_feeder(
-    spark: SparkSession,
-    url: str,
-    settings: Settings,
-    *,
-    files_min: int = limits.SPARK_BUILD_FILES_MIN,
-) -> Feeder:
+class SparkFeeder:
     """A feeder that leaves checkpoints of fewer files to the local one: starting a job takes longer."""
 
-    def feed(plan: BuildPlan, sink: PartSink, progress: Progress) -> None:
-        if not plan.num_files or plan.num_files < files_min:
+    def __init__(
+        self,
+        spark: SparkSession,
+        url: str,
+        settings: Settings,
+        *,
+        files_min: int = limits.SPARK_BUILD_FILES_MIN,
+    ) -> None:
+        self._spark, self._url, self._settings = spark, url, settings
+        self._files_min = files_min
+        self._work: str | None = None  # the id of the parts that Spark wrote
+
+    def __call__(self, plan: BuildPlan, sink: PartSink, progress: Progress) -> None:
+        """Write the parts of the plan."""
+        if not plan.num_files or plan.num_files < self._files_min:
             write_full(plan, sink, progress)
             return
         try:
-            write_by_spark(spark, plan, sink, url=url, settings=settings, progress=progress)
+            with ticking(self._spark, progress):
+                self._write(plan, sink, progress)
         except NotForSparkError as reason:
+            self.clean_up(plan.storage, plan.config, named=())
             progress("without_spark", reason=str(reason))
             write_full(plan, sink, progress)
 
-    return feed
+    def clean_up(self, storage: Storage, config: SidecarConfig, named: Collection[str | None]) -> None:
+        """Delete what Spark wrote beside these files; what the store refuses is left to the cleaner."""
+        try:
+            for name, file in list_sidecars(storage, config.folder).parts.items():
+                if file.parsed.build == self._work and name not in named:
+                    storage.delete(file.info.name)
+        except StorageError:
+            return
 
+    def _write(self, plan: BuildPlan, sink: PartSink, progress: Progress) -> None:
+        try:
+            frame = _frame(self._spark, plan, url=self._url, settings=self._settings)
+            shape = rows_per_part(plan.layout, _sample(plan), plan.config)
+            count = full_part_count(frame.num_files, max(1, int(shape.rows * limits.SPARK_PART_FILL)))
+            rows = keyed_rows(frame, plan.layout)
+            firsts = boundaries(rows, frame.num_files, count)
+            rows = with_range(rows, firsts)
+            task = _task(plan, frame, shape, url=self._url, settings=self._settings, count=len(firsts) + 1)
+            task = msgspec.structs.replace(
+                task, facts=msgspec.structs.replace(task.facts, build=work_id(plan, task, firsts))
+            )
+            self._work = task.facts.build
+            done = self._taken_over(plan, rows, task)
+            progress("writing", rows=frame.num_files, parts=task.task_count, taken_over=len(done), by="spark")
+            reports = [*done.values(), *_run(rows, task, without=sorted(done))]
+        except spark_failures() as problem:
+            raise worker_failure(problem, plan) from problem
+        for report in reports:
+            sink.written.append((report.part, report.row_groups))
+            progress("part_written", file=report.part.file, rows=report.part.num_rows)
 
-def write_by_spark(
-    spark: SparkSession,
-    plan: BuildPlan,
-    sink: PartSink,
-    *,
-    url: str,
-    settings: Settings,
-    progress: Progress,
-) -> None:
-    """Write every file of the checkpoint to parts, on Spark's executors."""
-    try:
-        frame = _frame(spark, plan, url=url, settings=settings)
-        shape = rows_per_part(plan.layout, _sample(plan), plan.config)
-        count = full_part_count(frame.num_files, max(1, int(shape.rows * limits.SPARK_PART_FILL)))
-        task = _task(plan, frame, shape, url=url, settings=settings, count=count)
-        progress("writing", rows=frame.num_files, parts=count, by="spark")
-        reports = _run(sorted_rows(frame, plan.layout, count), task)
-    except spark_failures() as problem:
-        _delete_unreported(plan, ())
-        raise worker_failure(problem, plan) from problem
-    except BaseException:
-        _delete_unreported(plan, ())
-        raise
-    for report in reports:
-        sink.written.append((report.part, report.row_groups))
-        progress("part_written", file=report.part.file, rows=report.part.num_rows)
-    _delete_unreported(plan, reports)
+    def _taken_over(self, plan: BuildPlan, rows: DataFrame, task: PartTask) -> dict[int, PartReport]:
+        numbers = parts_left_behind(plan.storage, task)
+        return taken_over(self._spark, rows, task, numbers) if numbers else {}
 
 
 def worker_failure(problem: BaseException, plan: BuildPlan) -> Exception:
@@ -162,20 +181,14 @@ def _task(
     )
 
 
-def _run(rows: DataFrame, task: PartTask) -> list[PartReport]:
+def _run(rows: DataFrame, task: PartTask, *, without: list[int]) -> list[PartReport]:
+    """Write all ranges but these."""
+    if len(without) == task.task_count:
+        return []
+
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return write_parts(batches, task)
 
-    told = rows.mapInArrow(write, f"{REPORT_COLUMN} string").collect()
+    left = rows.where(~rows[RANGE].isin(without)) if without else rows
+    told = sorted_rows(left, task.task_count).mapInArrow(write, f"{REPORT_COLUMN} string").collect()
     return [msgspec.json.decode(row[0], type=PartReport) for row in told]
-
-
-def _delete_unreported(plan: BuildPlan, reports: list[PartReport] | tuple[()]) -> None:
-    """Delete this build's files that no report names; what the store refuses is left to the cleaner."""
-    kept = {name for report in reports for name in (report.part.file, report.part.stats_file)}
-    try:
-        for name, file in list_sidecars(plan.storage, plan.config.folder).parts.items():
-            if file.parsed.build == plan.build and name not in kept:
-                plan.storage.delete(file.info.name)
-    except StorageError:
-        return

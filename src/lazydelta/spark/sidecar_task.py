@@ -22,6 +22,7 @@ from lazydelta.sidecar.format.manifest import Part, RowGroup
 from lazydelta.sidecar.format.part_writer import PartFacts, PartShape, store_part, write_part
 from lazydelta.sidecar.format.typed_rows import typed_rows
 from lazydelta.spark.sidecar_frame import HAS_TAGS
+from lazydelta.spark.sidecar_ranges import RANGE
 from lazydelta.storage import Storage, open_storage
 
 REPORT_COLUMN = "report"
@@ -54,7 +55,8 @@ class PartReport(msgspec.Struct, frozen=True, kw_only=True):
 
 def write_parts(batches: Iterator[pa.RecordBatch], task: PartTask) -> Iterator[pa.RecordBatch]:
     """Write the rows of one partition; one row of JSON for each part."""
-    rows = _Portions(_in_order((typed_rows(public_rows(b), task.layout) for b in batches), task.layout))
+    told = (typed_rows(public_rows(rows), task.layout) for rows in _of_one_range(batches))
+    rows = _Portions(_in_order(told, task.layout))
     if rows.is_empty():
         return
     storage = open_storage(task.url, task.settings)
@@ -68,6 +70,17 @@ def write_parts(batches: Iterator[pa.RecordBatch], task: PartTask) -> Iterator[p
         yield pa.RecordBatch.from_pydict({REPORT_COLUMN: [msgspec.json.encode(report).decode()]})
         if rows.is_empty():
             return
+
+
+def _of_one_range(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows, of which every one must be of this task's range."""
+    for rows in batches:
+        if RANGE not in rows.schema.names:
+            yield rows
+            continue
+        ranges = pc.unique(rows.column(RANGE)).to_pylist()
+        assert ranges in ([], [_partition()]), f"rows of the ranges {ranges} in task {_partition()}"
+        yield rows.drop_columns([RANGE])
 
 
 def public_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -85,16 +98,23 @@ def _numbers(storage: Storage, task: PartTask) -> Iterator[int]:
     from pyspark import TaskContext
 
     context = TaskContext.get()
-    partition = 0 if context is None else context.partitionId()
+    partition = _partition()
     attempt = 0 if context is None else context.attemptNumber()
     listed = list_sidecars(storage, task.config.folder).parts.values()
-    # A stage that runs again counts its attempts from 0 again.
+    # A stage that runs again counts its attempts from 0 again, and so does a build that is resumed.
     taken = {file.parsed.number for file in listed if file.parsed.build == task.facts.build}
     for round_ in range(_NUMBERS_MAX):
         number = partition + task.task_count * (attempt % _ATTEMPTS_MAX + _ATTEMPTS_MAX * round_)
         assert number < _NUMBERS_MAX, f"part {number} of {task.task_count} tasks"
         if number not in taken:
             yield number
+
+
+def _partition() -> int:
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return 0 if context is None else context.partitionId()
 
 
 def _in_order(batches: Iterator[pa.RecordBatch], layout: SidecarLayout) -> Iterator[pa.RecordBatch]:

@@ -18,7 +18,7 @@ from lazydelta.spark.csv_records import csv_records
 from lazydelta.spark.delta_table import table_state
 from lazydelta.spark.failures import explained
 from lazydelta.spark.known_schema import checked_names, given_schema, kept_schema
-from lazydelta.spark.record_columns import INTERNAL, PATH, RAW_TEXT, REASON
+from lazydelta.spark.record_columns import PATH
 from lazydelta.spark.table_url import literal_path, spark_url
 from lazydelta.spark.text_records import documents, json_lines
 
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from lazydelta.spark.config import IngestConfig
-
-__all__ = ["INTERNAL", "PATH", "RAW_TEXT", "REASON", "infer_format", "open_source", "open_stream", "rows_of"]
 
 FILE_FORMATS = ("json", "csv", "parquet", "orc", "avro", "text", "xml")
 _FORMAT_OF_SUFFIX = {

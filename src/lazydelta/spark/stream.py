@@ -26,12 +26,12 @@ from lazydelta import limits
 from lazydelta.errors import InvalidRequestError
 from lazydelta.spark.config import IngestConfig
 from lazydelta.spark.failures import explain, explained
-from lazydelta.spark.progress import Progress
 from lazydelta.spark.stream_batches import StreamBatches
 from lazydelta.spark.stream_source import absolute, open_limited_stream, source_name, with_format
 from lazydelta.spark.stream_state import open_stream_state
 from lazydelta.spark.stream_totals import StreamTotals
 from lazydelta.spark.table_url import with_spark_urls
+from lazydelta.upkeep.progress import Progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

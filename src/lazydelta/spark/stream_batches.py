@@ -15,10 +15,11 @@ import msgspec
 from lazydelta.spark.after_commit import after_commit
 from lazydelta.spark.config import IngestConfig
 from lazydelta.spark.ingest import write_batch
-from lazydelta.spark.progress import Progress
-from lazydelta.spark.source import PATH, open_source
+from lazydelta.spark.record_columns import PATH
+from lazydelta.spark.source import open_source
 from lazydelta.spark.stream_state import StreamState, target_facts
 from lazydelta.spark.stream_totals import StreamTotals
+from lazydelta.upkeep.progress import Progress
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

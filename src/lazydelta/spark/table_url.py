@@ -31,9 +31,9 @@ def spark_url(url: str, storage_options: Mapping[str, str] | None = None) -> str
         return address.path
     if address.kind == "s3":
         return f"s3a://{address.container}/{address.path}"
-    from lazydelta.storage.connect import account_in
+    from lazydelta.storage.azure_access import azure_account
 
-    account = address.account or account_in(storage_options or {})
+    account = address.account or azure_account(storage_options or {}, {})
     if account is None:
         raise InvalidRequestError(
             "Spark needs the Azure account in the table's address",

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from lazydelta.errors import InvalidRequestError
 from lazydelta.spark.known_schema import checked_names, given_schema, reconciled, respelled
-from lazydelta.spark.record_columns import MALFORMED, RAW_TEXT, REASON, quoted
+from lazydelta.spark.quoting import quoted
+from lazydelta.spark.record_columns import MALFORMED, RAW_TEXT, REASON
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -12,7 +12,7 @@ from lazydelta.spark.failures import spark_failures
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from lazydelta.spark.progress import Progress
+    from lazydelta.upkeep.progress import Progress
 
 EVERY_SECONDS = 2.0
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from lazydelta.errors import InvalidRequestError
-from lazydelta.spark.record_columns import quoted
+from lazydelta.spark.quoting import quoted, quoted_path
+from lazydelta.spark.record_columns import INTERNAL_PREFIX, RAW_TEXT, REASON
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -46,44 +47,41 @@ class DatedFrame(msgspec.Struct, frozen=True, kw_only=True):
     frame: Any  # DataFrame; Any: importing it would load PySpark
     event_time: list[str]
     period: str
-    reason: str
 
 
-def with_period(frame: DataFrame, config: IngestConfig, *, raw_text: str, reason: str) -> DatedFrame:
+def with_period(frame: DataFrame, config: IngestConfig) -> DatedFrame:
     """`frame` with the period column, the event time as it is stored, and why a row has no period.
 
-    Columns `reason` and `raw_text` that are there already (malformed records, source text) win. Rows with a
+    Columns `REASON` and `RAW_TEXT` that are there already (malformed records, source text) win. Rows with a
     reason keep their text: the source's own, else the row as JSON with the event time as it came.
     """
     from pyspark.sql import functions as fn
 
     _check_zone(frame, config.time_zone)
-    path = find_column(frame, config.event_time, what="event-time column")
+    path = _event_time_path(frame, config.event_time)
     raw = column_of(path)
     moment, wall = _moment_and_wall(raw, frame.select(raw).schema[0].dataType, config)
     period = _period_text(wall, config.granularity)
     is_in_range = fn.year(wall).between(1, 9999)
     why = fn.when(raw.isNull(), NULL_TIME).when(wall.isNull(), BAD_TIME).when(~is_in_range, FAR_TIME)
-    if reason in frame.columns:
-        why = fn.coalesce(fn.col(reason), why)
-    text = fn.to_json(fn.struct(*_source_columns(frame, raw_text, reason)), {"ignoreNullFields": "false"})
-    if raw_text in frame.columns:
-        text = fn.coalesce(fn.col(raw_text), text)
+    if REASON in frame.columns:
+        why = fn.coalesce(fn.col(REASON), why)
+    text = fn.to_json(fn.struct(*_source_columns(frame)), {"ignoreNullFields": "false"})
+    if RAW_TEXT in frame.columns:
+        text = fn.coalesce(fn.col(RAW_TEXT), text)
     columns = {
-        reason: why,
-        raw_text: fn.when(why.isNotNull(), text),
+        REASON: why,
+        RAW_TEXT: fn.when(why.isNotNull(), text),
         config.time_column_name: fn.when(why.isNull(), period),
     }
     if moment is not None:
         top = fn.col(quoted(path[0]))
-        nested = ".".join(map(quoted, path[1:]))
+        nested = quoted_path(path[1:])
         columns[path[0]] = top.withField(nested, moment) if nested else moment
-    return DatedFrame(
-        frame=frame.withColumns(columns), event_time=path, period=config.time_column_name, reason=reason
-    )
+    return DatedFrame(frame=frame.withColumns(columns), event_time=path, period=config.time_column_name)
 
 
-def find_column(frame: DataFrame, name: str, *, what: str) -> list[str]:
+def _event_time_path(frame: DataFrame, name: str) -> list[str]:
     """The path of the column that `name` means: a column of that very name, else a field by its dots."""
     from pyspark.sql.types import StructType
 
@@ -100,17 +98,17 @@ def find_column(frame: DataFrame, name: str, *, what: str) -> list[str]:
         level = level[field].dataType
     else:
         return path
-    columns = [column for column in frame.columns if not column.startswith("_lazydelta_")]
+    columns = [column for column in frame.columns if not column.startswith(INTERNAL_PREFIX)]
     close = get_close_matches(name, columns, 1, 0.5)
     hint = f"did you mean {close[0]}?" if close else f"there are: {', '.join(columns[:30])}"
-    raise InvalidRequestError(f"the source has no {what} {name!r}", "--event-time", hint)
+    raise InvalidRequestError(f"the source has no event-time column {name!r}", "--event-time", hint)
 
 
 def column_of(path: list[str]) -> Column:
     """The column at a path."""
     from pyspark.sql import functions as fn
 
-    return fn.col(".".join(map(quoted, path)))
+    return fn.col(quoted_path(path))
 
 
 def _check_zone(frame: DataFrame, zone: str) -> None:
@@ -119,10 +117,10 @@ def _check_zone(frame: DataFrame, zone: str) -> None:
     jvm.org.apache.spark.sql.catalyst.util.DateTimeUtils.getZoneId(zone)
 
 
-def _source_columns(frame: DataFrame, *internal: str) -> list[Column]:
+def _source_columns(frame: DataFrame) -> list[Column]:
     from pyspark.sql import functions as fn
 
-    return [fn.col(quoted(name)) for name in frame.columns if name not in internal]
+    return [fn.col(quoted(name)) for name in frame.columns if name not in (RAW_TEXT, REASON)]
 
 
 def _field(schema: Any, name: str) -> str | None:  # Any: StructType

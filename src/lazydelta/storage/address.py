@@ -26,6 +26,7 @@ SCHEMES_TEXT = (
     "https://account.blob.core.windows.net/container/path, s3://bucket/path (or s3a://), "
     "https://bucket.s3.region.amazonaws.com/path"
 )
+_SCHEMES = ("file", "s3", "s3a", "abfs", "abfss", "az", "azure", "https")
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):/")  # one letter alone would be a drive
 _AZURE_HOST = re.compile(
     r"^(?P<account>[a-z0-9-]+(?:\.z[0-9]{1,2})?)\.(?:blob|dfs)\."  # some accounts have a zone in their host
@@ -33,18 +34,22 @@ _AZURE_HOST = re.compile(
     r"|fabric\.microsoft\.com)$"
 )
 _NO_CONTAINER = re.compile(r"[/\\:@?#\x00-\x1f]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _ACCOUNT = re.compile(r"^[a-z0-9-]+$")
 _S3_HOST = re.compile(
     r"^(?:(?P<bucket>[a-z0-9][a-z0-9.-]*)\.)?s3(?:[.-](?:dualstack\.)?(?P<region>[a-z]{2}(?:-[a-z]+)+-[0-9]+))?"
     r"\.amazonaws\.com(?:\.cn)?$"
 )
 _SIGNATURE = re.compile(r"(?:^|&)sig=", re.IGNORECASE)
+# Azure's names in one: `sv`, `srt`, `skdutid`, `rscd`. Others would be sent along with every request and
+# change it: `comp=list`, `snapshot=…`.
+_SIGNATURE_NAME = re.compile(r"s[a-z]{1,6}|rsc[cdelt]", re.IGNORECASE)
 _SIGNED_SCHEMES = ("https", "abfss", "abfs", "az", "azure")
 # What comes along when an address is copied: blanks, quotes, brackets, marks of the text's encoding.
 _AROUND = " \t\r\n\v\f\"'`<>\u201c\u201d\u2018\u2019\u00a0\u200b\ufeff"
 _AMONG_OPTIONS = (
     "pass credentials as storage_options (sas_token, account_key, access_key_id, …), or the whole shared "
-    "access signature (sv=…&sig=…) as the query of an Azure URL"
+    "access signature (sv=…&sig=…), and nothing else, as the query of an Azure URL"
 )
 PUBLIC_AZURE = "core.windows.net"
 FABRIC = "fabric.microsoft.com"
@@ -79,9 +84,16 @@ def without_signature(url: str) -> tuple[str, str | None]:
     if found is None or found.group(1).lower() not in _SIGNED_SCHEMES:
         return url, None
     bare, mark, query = url.partition("?")
-    if not mark or "#" in query or not _SIGNATURE.search(query) or _S3_HOST.match(_host(bare)):
+    if not mark or "#" in query or not is_signature(query) or _S3_HOST.match(_host(bare)):
         return url, None
     return bare, query
+
+
+def is_signature(query: str) -> bool:
+    """Whether the text, encoded or not, is a shared access signature and nothing else."""
+    pairs = [pair for pair in unquote(query).lstrip("?").split("&") if pair.strip()]
+    names = [pair.partition("=")[0].strip() for pair in pairs]
+    return bool(_SIGNATURE.search("&".join(pairs))) and all(map(_SIGNATURE_NAME.fullmatch, names))
 
 
 def given_address(url: str) -> TableAddress:
@@ -99,6 +111,10 @@ def parse_address(url: str) -> TableAddress:
     if found is None:
         return _local(url)
     scheme = found.group(1).lower()
+    if scheme not in _SCHEMES:
+        raise InvalidRequestError(
+            f"{scheme}:// is not a scheme this reader opens", _shown(url), f"use {SCHEMES_TEXT}"
+        )
     parts = _split(url)
     if scheme == "file":
         return _file_url(parts)
@@ -108,12 +124,8 @@ def parse_address(url: str) -> TableAddress:
         return _abfs(parts)
     if scheme in ("az", "azure"):
         return TableAddress(kind="azure", container=_container(parts.netloc, parts), path=_path(parts.path))
-    if scheme == "https":
-        in_s3 = _S3_HOST.match(parts.netloc.lower())
-        return _azure_https(parts) if in_s3 is None else _s3_https(parts, in_s3)
-    raise InvalidRequestError(
-        f"{scheme}:// is not a scheme this reader opens", _shown(url), f"use {SCHEMES_TEXT}"
-    )
+    in_s3 = _S3_HOST.match(parts.netloc.lower())
+    return _azure_https(parts) if in_s3 is None else _s3_https(parts, in_s3)
 
 
 def _is_text(url: str) -> bool:
@@ -162,6 +174,10 @@ def _check_parameters(url: str) -> None:
 
 
 def _split(url: str) -> SplitResult:
+    if _CONTROL.search(url):  # `urlsplit` would leave it out: what is left is the address of another table
+        raise InvalidRequestError(
+            "the table's URL has a line break, a tab or the like in it", _shown(url), "give it in one piece"
+        )
     parts = _parts(url)
     if parts is None:
         raise InvalidRequestError("the table's URL cannot be taken apart", "url", f"use {SCHEMES_TEXT}")
@@ -207,7 +223,7 @@ def _file_url(parts: SplitResult) -> TableAddress:
         raise InvalidRequestError(
             "the URL names no folder", _shown(parts.geturl()), "write file:///absolute/path"
         )
-    return _local(unquote(parts.path))
+    return _local(_decoded(parts.path))
 
 
 def _abfs(parts: SplitResult) -> TableAddress:
@@ -258,8 +274,19 @@ def _account(host: str, parts: SplitResult) -> tuple[str, str]:
     )
 
 
+def _decoded(text: str) -> str:
+    """The text, percent-decoded once. Bytes that are no UTF-8 are refused: all would become one character."""
+    try:
+        return unquote(text, errors="strict")
+    except UnicodeDecodeError:
+        pass
+    raise InvalidRequestError(
+        "the table's URL has an escape (%…) that is not UTF-8 text", "url", "write % in a path as %25"
+    )
+
+
 def _container(name: str, parts: SplitResult) -> str:
-    found = unquote(name)
+    found = _decoded(name)
     if not found or _NO_CONTAINER.search(found):
         raise InvalidRequestError(
             "the table's URL names no container or bucket", _shown(parts.geturl()), f"use {SCHEMES_TEXT}"
@@ -268,4 +295,4 @@ def _container(name: str, parts: SplitResult) -> str:
 
 
 def _path(path: str) -> str:
-    return "/".join(segment for segment in unquote(path).split("/") if segment)
+    return "/".join(segment for segment in _decoded(path).split("/") if segment)

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import msgspec
 
 from lazydelta.errors import InvalidRequestError
-from lazydelta.storage.address import FABRIC, PUBLIC_AZURE, TableAddress
+from lazydelta.storage.address import FABRIC, PUBLIC_AZURE, TableAddress, is_signature
 from lazydelta.storage.connection_string import connection_options
 from lazydelta.storage.option_names import SIGNATURE, check_values, found_options, is_true, told_options
 from lazydelta.storage.option_owner import check_owner, is_endpoint_of, same_account
@@ -71,7 +71,14 @@ def azure_access(
     found = _of_this_account(address, found, told, is_signed=has_provider or _named_kind(told) is not None)
     kind = azure_kind(told, found)
     merged = {**found, **told}
-    check_values(merged, f"storage_options or environment for {address.root}")
+    where = f"storage_options or environment for {address.root}"
+    check_values(merged, where)
+    if kind == "sas_token" and not is_signature(merged.get(SIGNATURE, "")):
+        raise InvalidRequestError(
+            f"the option {SIGNATURE} is not a shared access signature",
+            where,
+            "give what stands behind the ? of a signed URL, and nothing else: sv=…&sig=…",
+        )
     account = address.account or merged.get("account_name")
     if account is not None:
         merged["account_name"] = account

@@ -22,10 +22,11 @@ from lazydelta.errors import InvalidRequestError
 from lazydelta.redaction import redacted, shown_name
 from lazydelta.settings import Settings, process_environment
 from lazydelta.storage.address import TableAddress
-from lazydelta.storage.azure_access import CHAIN, azure_access, azure_account
+from lazydelta.storage.aws_profile import aws_profile
+from lazydelta.storage.azure_access import CHAIN, azure_access
 from lazydelta.storage.machine_identity import machine_identity
 from lazydelta.storage.option_names import CLIENT_NAMES, SIGNATURE, found_options, told_options
-from lazydelta.storage.providers import RenewingProvider, options_of, profile_session, provider_of
+from lazydelta.storage.providers import RenewingProvider, options_of, provider_of
 from lazydelta.storage.s3_access import s3_access
 from lazydelta.storage.signature_end import end_of
 
@@ -83,11 +84,6 @@ def connected(address: TableAddress, settings: Settings, environment: Mapping[st
     )
 
 
-def account_in(options: Mapping[str, object]) -> str | None:
-    """The Azure account that the options name, if they do."""
-    return azure_account(options, {})
-
-
 def credential_options(kind: str) -> str:
     """The options to set when credentials are missing or refused, for error messages."""
     if kind == "s3":
@@ -140,7 +136,7 @@ def _s3_signing(
 
 
 def _session(profile: str, settings: Settings) -> Any:  # Any: boto3's
-    found = profile_session(profile)
+    found = aws_profile(profile)
     if found is None and any(option.lower().endswith("profile") for option in settings.storage_options):
         raise InvalidRequestError(
             "a profile of the AWS command line needs boto3, which is not installed",

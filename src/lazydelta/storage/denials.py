@@ -51,6 +51,7 @@ _PERMISSION_CODES = frozenset(
     }
 )
 _EXPIRED_CODES = frozenset({"ExpiredToken", "TokenRefreshRequired", "RequestExpired"})
+_CLOCK_CODE = "RequestTimeTooSkewed"  # of S3
 _REFUSED_CODES = frozenset(
     {
         "AuthenticationFailed",
@@ -61,8 +62,8 @@ _REFUSED_CODES = frozenset(
     }
 )
 DENIAL_CODES = _EXPIRED_CODES | _REFUSED_CODES  # whatever the status: some come with 400
+_OUT_OF_TIME = "not valid in the specified time frame"  # Azure says so of a signature before its start, too
 _EXPIRED_MARKS = (
-    "not valid in the specified time frame",
     "token is expired",
     "token has expired",
     "Lifetime",
@@ -99,11 +100,9 @@ def token_denial(text: str, options: str) -> Denial | None:
 def refusal(code: str | None, text: str, *, kind: str, request: str, short: str, options: str) -> Denial:
     """Credentials that the store refused. `request` is what was asked, `short` its answer in brief."""
     verb, letter, action = _PERMISSIONS.get(request, _PERMISSIONS["get"])
-    if code in _EXPIRED_CODES or any(mark in text for mark in _EXPIRED_MARKS):
-        return Denial(
-            f"the credentials have expired ({short})",
-            f"get new ones, or give a credential_provider that can; or set {options}",
-        )
+    untimely = _untimely(code, text, short=short, options=options)
+    if untimely is not None:
+        return untimely
     if kind == "azure" and code in _PERMISSION_CODES:
         return Denial(
             f"the credentials do not allow to {verb} here ({short})",
@@ -126,6 +125,26 @@ def refusal(code: str | None, text: str, *, kind: str, request: str, short: str,
         f"the store refused the credentials ({short})",
         f"set {options}; check that they may {verb} this path",
     )
+
+
+def _untimely(code: str | None, text: str, *, short: str, options: str) -> Denial | None:
+    """What was refused because of the time."""
+    if _OUT_OF_TIME in text:
+        return Denial(
+            f"the credentials have expired, or do not hold yet ({short})",
+            "check the signature's start and end (st and se) and this machine's clock; or get another one",
+        )
+    if code == _CLOCK_CODE:
+        return Denial(
+            f"the clock of this machine is not that of the store ({short})",
+            "set the clock by the network's time",
+        )
+    if code in _EXPIRED_CODES or any(mark in text for mark in _EXPIRED_MARKS):
+        return Denial(
+            f"the credentials have expired ({short})",
+            f"get new ones, or give a credential_provider that can; or set {options}",
+        )
+    return None
 
 
 def _endpoint_said(text: str) -> str:

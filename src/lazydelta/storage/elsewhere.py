@@ -16,11 +16,18 @@ from lazydelta.storage.address import TableAddress, parse_address
 from lazydelta.storage.interface import Storage
 from lazydelta.storage.local import LocalStorage
 from lazydelta.storage.names import uri_path
-from lazydelta.storage.option_names import told_options
+from lazydelta.storage.option_names import SIGNATURE, told_options
 from lazydelta.storage.option_owner import stranger
 from lazydelta.storage.places import Place, Places, is_same_store
 
-_OF_AN_ACCOUNT = ("account_name", "connection_string", "endpoint", "use_emulator")
+_OF_AN_ACCOUNT = (
+    "account_key",
+    "account_name",
+    "connection_string",
+    "endpoint",
+    SIGNATURE,
+    "use_emulator",
+)
 
 
 def storage_of(storage: Storage, path: str) -> tuple[Storage, str]:

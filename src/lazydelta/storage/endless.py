@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+
+from lazydelta.storage.own_thread import OwnThread
 
 Stream = Any  # obstore's streams exist for type checkers only
 
@@ -29,8 +30,8 @@ def next_within(stream: Stream, seconds: float) -> Sequence[Any]:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(page())
-    with ThreadPoolExecutor(1) as beside:  # a caller's own loop runs in this thread
-        return beside.submit(lambda: asyncio.run(page())).result()
+    # A caller's own loop runs in this thread.
+    return OwnThread("lazydelta-page").submit(lambda: asyncio.run(page())).result()
 
 
 class CycleWatch:

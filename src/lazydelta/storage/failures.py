@@ -3,13 +3,15 @@
 Why: obstore folds every HTTP failure into a few classes whose text carries the rest. The text holds URLs and
 bodies of the store, so it is judged here and never repeated; only the status, the store's error code and the
 kind of connection failure get out. Callers raise the result outside their `except`, so that no traceback
-shows the original either.
+shows the original either. What the object and its container are called is left out before: names may be any
+words, those too by which failures are told apart.
 """
 
 from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from urllib.parse import unquote
 
 from obstore.exceptions import (
     BaseError,
@@ -22,7 +24,7 @@ from obstore.exceptions import (
 from lazydelta.errors import AccessDeniedError, LazyDeltaError, StorageError
 from lazydelta.storage.connect import credential_options
 from lazydelta.storage.denials import DENIAL_CODES, refusal, token_denial
-from lazydelta.storage.interface import ObjectNotFoundError, past_end
+from lazydelta.storage.interface import ObjectNotFoundError, not_a_store, past_end
 from lazydelta.storage.object_versions import replaced
 from lazydelta.storage.retry import TransientError
 from lazydelta.storage.signature_end import has_ended
@@ -36,6 +38,8 @@ _ODD_MARKS = {
     "NotPartial": "it does not send parts of objects",
     "Header missing from response": "a header is missing",
 }
+_BARE_REDIRECT = re.compile(r"\binner: BareRedirect\b")  # S3 answers so for a bucket of another region
+_REDIRECT = re.compile(r"\bkind: Redirect\b")
 _KIND = re.compile(r"\bkind: ([A-Z][A-Za-z]+)")
 _CONNECTION_WORDS = {"Connect": "no connection", "Timeout": "timed out"}
 _TRANSIENT_STATUSES = frozenset({408, 425, 429})
@@ -43,28 +47,24 @@ _HTTP_MARKS = ("HttpError", "reqwest::Error", "hyper", "HTTP error", "body from 
 _EMPTY_RANGE = 'header: "bytes 0--1/0"'  # how Azurite answers for an empty object
 # A page of a listing that ends early is no XML any more.
 _CUT_PAGE_MARKS = ("InvalidListResponse", "invalid list response")
+_BEFORE_A_NAME = r"(?:(?<=[/=\"'>])|(?<=location )|(?<=path ))"
 
 
 def judge(
     error: Exception, *, kind: str, where: str, request: str = "get", signature_end: datetime | None = None
 ) -> TransientError | LazyDeltaError:
     """The lazydelta error for what obstore raised at a request for `where` to a store of that kind."""
-    text = str(error)
+    text = _without_names(str(error), where)
     status = _status(text)
-    odd = _odd_answer(text, status, request)
-    if odd is not None:
-        return StorageError(
-            f"what answers is not a store ({odd})",
-            where,
-            "check the endpoint and the account in the URL, and what is in between: a proxy (proxy_url), or "
-            "the sign-in page of a network",
-        )
+    stranger = _not_this_store(text, status, kind=kind, where=where, request=request)
+    if stranger is not None:
+        return stranger
     if isinstance(error, FileNotFoundError) or status == 404:
         return _not_found(text, where)
     denial = _denial(error, text, kind=kind, where=where, request=request)
     if denial is not None and has_ended(signature_end):
         return _ended(signature_end, text, where)
-    final = denial or _refusal(error, text, where)
+    final = denial or _refusal(error, text, where, request)
     if final is not None:
         return final
     if _is_transient(status, text):
@@ -79,6 +79,16 @@ def no_credentials(problem: Exception, *, kind: str, where: str) -> AccessDenied
     denial = token_denial(f"ProviderProblem: {problem}", f"storage_options {credential_options(kind)}")
     assert denial is not None, "the mark is there"
     return AccessDeniedError(denial.what, where, denial.fix)
+
+
+def _without_names(text: str, where: str) -> str:
+    """obstore's text, decoded, without the key and the container of `where`."""
+    authority, _, key = where.partition("://")[2].partition("/")
+    plain = unquote(text).replace("+", " ")  # queries have a blank as +
+    for name in (unquote(key), unquote(authority).partition("@")[0]):
+        if name:
+            plain = re.sub(rf"{_BEFORE_A_NAME}{re.escape(name.replace('+', ' '))}(?![\w-])", "", plain)
+    return plain
 
 
 def _denial(error: Exception, text: str, *, kind: str, where: str, request: str) -> AccessDeniedError | None:
@@ -100,6 +110,27 @@ def _ended(end: datetime | None, text: str, where: str) -> AccessDeniedError:
     )
 
 
+def _not_this_store(
+    text: str, status: int | None, *, kind: str, where: str, request: str
+) -> StorageError | None:
+    """What came from something else than a store, or from one that has the objects elsewhere."""
+    odd = _odd_answer(text, status, request)
+    if odd is not None:
+        return not_a_store(odd, where)
+    if _BARE_REDIRECT.search(text):
+        region = "set the storage option region to the bucket's own, and check endpoint, where it is set"
+        return StorageError(
+            "the store says that this is kept elsewhere (a redirect without an address)",
+            where,
+            region if kind == "s3" else "check the endpoint and the account in the URL",
+        )
+    if _REDIRECT.search(text):  # others are followed by obstore
+        return StorageError(
+            "what answers redirects without an end, or to plain http", where, "check the endpoint"
+        )
+    return None
+
+
 def _odd_answer(text: str, status: int | None, request: str) -> str | None:
     """What came that a store does not send; None where nothing did.
 
@@ -110,10 +141,17 @@ def _odd_answer(text: str, status: int | None, request: str) -> str | None:
     return next((words for mark, words in _ODD_MARKS.items() if mark in text), None)
 
 
-def _refusal(error: Exception, text: str, where: str) -> StorageError | None:
+def _refusal(error: Exception, text: str, where: str, request: str) -> StorageError | None:
     """What is wrong with the request itself, so that another attempt would fail alike."""
     if isinstance(error, PreconditionError):
         return replaced(where)
+    if isinstance(error, (InvalidPathError, ValueError)) and request == "list":
+        return StorageError(
+            "an object below here has a name that cannot be asked for: with an empty part, '.' or '..' as a "
+            "part, or a line break",
+            where,
+            "find it by a listing of the store's own tools, and delete it or give it another name",
+        )
     if isinstance(error, (InvalidPathError, ValueError)):
         return StorageError("the store cannot hold an object of that name", where, "check who wrote the log")
     if _status(text) == 416 or "InvalidRangeRequest" in text or _EMPTY_RANGE in text:
@@ -146,7 +184,8 @@ def _short(text: str) -> str:
         words.append("a page of the listing is not whole")
     if not words:
         kind = _KIND.search(text)
-        words.append(_CONNECTION_WORDS.get(kind.group(1) if kind else "", "the connection broke off"))
+        other = "the connection broke off" if _is_transient(None, text) else "its answer cannot be read"
+        words.append(_CONNECTION_WORDS.get(kind.group(1) if kind else "", other))
     return ", ".join(words)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -34,15 +33,11 @@ def host_named(name: str) -> Host:
         return host
 
 
-def host_in(options: Mapping[str, str], root: str) -> str:
-    """The name of a table's host: its endpoint where one is given, else its account, or bucket on S3.
+def host_of(root: str) -> str:
+    """The name of a table's host where it has no endpoint of its own: its account, or its bucket on S3.
 
     A bucket of S3 has a host name of its own.
     """
-    for name, value in options.items():
-        bare = name.lower().removeprefix("azure_").removeprefix("aws_").removeprefix("storage_")
-        if bare in ("endpoint", "endpoint_url"):
-            return str(value).rstrip("/")
     scheme, _, rest = root.partition("://")
     return f"{scheme}://{rest.partition('/')[0].rpartition('@')[2]}"
 

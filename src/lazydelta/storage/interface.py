@@ -100,3 +100,13 @@ def past_end(where: str) -> ObjectTooShortError:
         where,
         "the file was cut or replaced after it was listed; read again, or restore the file",
     )
+
+
+def not_a_store(odd: str, where: str) -> StorageError:
+    """The error for answers that no store gives; `odd` says what came."""
+    return StorageError(
+        f"what answers is not a store ({odd})",
+        where,
+        "check the endpoint and the account in the URL, and what is in between: a proxy (proxy_url), or "
+        "the sign-in page of a network",
+    )

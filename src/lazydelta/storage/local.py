@@ -309,9 +309,9 @@ def _listed(entry: os.DirEntry[str], after: str | None, shown: str) -> ObjectInf
         return ObjectInfo(name=shown + entry.name, size_bytes=0, modified_ms=0)
     except OSError as error:
         raise failure(error, shown + entry.name) from error
-    if stat.S_ISDIR(status.st_mode):
+    if stat.S_ISDIR(status.st_mode) and "." not in entry.name:
         return None
-    # A pipe or a device stands for something that should be there, too.
+    # A pipe or a device stands for something that should be there, too; so does a folder named as files are.
     return ObjectInfo(
         name=shown + entry.name,
         size_bytes=status.st_size if stat.S_ISREG(status.st_mode) else 0,

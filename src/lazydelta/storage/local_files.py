@@ -23,6 +23,7 @@ ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _DESCRIPTORS = "/proc/self/fd"  # where the system tells what is open; not every one does
 _KINDS = {
+    stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a pipe",
     stat.S_IFSOCK: "a socket",
     stat.S_IFCHR: "a device",
@@ -132,8 +133,6 @@ def failure(error: OSError, where: str) -> StorageError:
 
 
 def _no_file(mode: int, where: str) -> StorageError:
-    if stat.S_ISDIR(mode):
-        return failure(IsADirectoryError(), where)
     return StorageError(
         f"{_KINDS.get(stat.S_IFMT(mode), 'something else')} is in the place of a file",
         where,

@@ -125,7 +125,6 @@ _ADDRESSES = frozenset(
 )
 _SENT = frozenset({"access_key_id", "session_token", "token"})  # in headers, which are ASCII
 _URL = re.compile(r"https?://[A-Za-z0-9._~%:@\[\]-]+[^\s\"<>\\^`{|}]*", re.IGNORECASE)
-_NEVER = re.compile(r"(?!)")
 _DELETE = 0x7F
 # Names that become part of a host or a path.
 _FORMS = {
@@ -192,11 +191,12 @@ def check_values(options: Mapping[str, Any], where: str) -> None:
                 "give it without: a value that was read from a file may end with one",
             )
         form, wanted = _FORMS.get(name, (None, ""))
-        if name in _ADDRESSES and not _is_address(value):
-            form, wanted = _NEVER, "https://host or http://host:port"
-        if form is not None and not form.fullmatch(value):
-            what = "the URL of a host" if name in _ADDRESSES else "of the form it must have"
-            raise InvalidRequestError(f"the option {name} is not {what}", where, f"write {wanted}")
+        if name in _ADDRESSES:
+            _check_address(name, value, where)
+        elif form is not None and not form.fullmatch(value):
+            raise InvalidRequestError(
+                f"the option {name} is not of the form it must have", where, f"write {wanted}"
+            )
 
 
 def is_true(value: str | None) -> bool:
@@ -204,13 +204,19 @@ def is_true(value: str | None) -> bool:
     return (value or "").strip().lower() in _YES
 
 
-def _is_address(value: str) -> bool:
-    if not _URL.fullmatch(value):
-        return False
+def _check_address(name: str, value: str, where: str) -> None:
+    """Raise where it is no URL with a host; without what Python says of it, which may repeat a password."""
     try:
-        return bool(urlsplit(value).hostname)
+        has_host = _URL.fullmatch(value) is not None and bool(urlsplit(value).hostname)
     except ValueError:
-        return False
+        has_host = False
+    what = "" if has_host else f"the option {name} is not the URL of a host"
+    try:
+        _ = urlsplit(value).port if has_host else None
+    except ValueError:
+        what = f"the {name} is no address: its port is not a number up to 65535"
+    if what:
+        raise InvalidRequestError(what, where, "write https://host or http://host:8080")
 
 
 def _text(name: str, value: str) -> str:

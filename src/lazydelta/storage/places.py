@@ -3,7 +3,8 @@
 Why: a log is somebody else's data. An absolute path in it would make the reader open, with the reader's own
 credentials, whatever the log's writer wants read. Shallow clones need such paths, so they can be allowed.
 Contract: nothing outside the table's root is read unless `delta.allowed_roots` or a location with options of
-its own covers it; the longest root that covers a path counts. Dots that lead elsewhere never do.
+its own covers it; the longest root that covers a path counts, of two alike the one with options of its own.
+Dots that lead elsewhere never do.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
         """The allowed root that covers the folder, if one does."""
         covering = [place for place in self.allowed if covers(place.address, folder)]
         if covering:
-            return max(covering, key=lambda place: len(place.address.path))
+            return max(covering, key=lambda place: (len(place.address.path), place.settings is not None))
         if self.whole_store and is_same_store(self.table, folder):
             return Place(address=self.table)
         return None
@@ -52,9 +53,17 @@ def places_of(table: TableAddress, settings: Settings) -> Places:
     """The places that the settings allow; an address among them that cannot be read is an error."""
     roots = [root.strip() for root in settings.allowed_roots.split(",") if root.strip()]
     allowed = [Place(address=_address(root, table)) for root in roots if root != EVERYWHERE]
+    named: dict[str, Settings] = {}
     for url, given in settings.locations.items():
         bare, own = _location(url, given, settings)
-        allowed.append(Place(address=_address(bare, table), settings=own))
+        place = Place(address=_address(bare, table), settings=own)
+        if named.setdefault(place.address.root, own) != own:
+            raise InvalidRequestError(
+                "one location is given in two spellings with two sets of options",
+                place.address.root,
+                "keep one of them",
+            )
+        allowed.append(place)
     return Places(table=table, settings=settings, allowed=tuple(allowed), whole_store=EVERYWHERE in roots)
 
 

@@ -8,8 +8,9 @@ Contract: obstore holds what it is given for `limits.CREDENTIAL_LEASE_SECONDS` a
 `renew` (after a store refused) takes effect that soon. The provider itself is asked only when what it gave is
 about to run out, or was refused: once, however many requests wait for the answer, and whether it gives one or
 raises. What it raises is told by its type alone: the text may hold secrets; what ends a program
-(`KeyboardInterrupt`, `SystemExit`) passes as it is. It is asked by the thread of the request (`prepare`), not
-by obstore, which would make an error of that, too.
+(`KeyboardInterrupt`, `SystemExit`) passes as it is. It is asked for by the thread of the request (`prepare`),
+not by obstore, which would make an error of that, too; and in a thread of its own, which the end of the
+program does not wait for: it may never answer.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import threading
 import time
 import weakref
 from collections.abc import Awaitable, Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
@@ -29,6 +30,9 @@ import msgspec
 
 from lazydelta import limits
 from lazydelta.errors import InvalidRequestError
+from lazydelta.storage.deadline import NEVER, Deadline
+from lazydelta.storage.in_time import awaited
+from lazydelta.storage.own_thread import OwnThread
 
 _AZURE_SCOPE = "https://storage.azure.com/.default"
 _FORMS = {
@@ -64,29 +68,23 @@ class RenewingProvider:
     def __init__(self, ask: Ask, *, kind: str) -> None:
         self._ask = ask
         self._kind = kind
-        self._asking = threading.Lock()  # held while the provider is asked, for as long as it takes
         self._lock = threading.Lock()  # of what follows, never held for long
+        self._asked: Future[_Held] | None = None  # what the provider was asked last
         self._held: _Held | None = None
         self._renewed_at = -limits.CREDENTIAL_RENEWAL_SECONDS_MIN
         self._renewals = 0
-        self._answered = 0  # how often, or failed
-        self._problem = ""  # of the latest time
 
-    def __call__(self) -> dict[str, Any]:
+    def __call__(self, deadline: Deadline = NEVER, where: str = "") -> dict[str, Any]:
         """What obstore signs with, until the lease ends."""
-        answered, held = self._answered, self._lasting()
-        if held is None:
-            with self._asking:
-                held = self._lasting()
-                if held is None and self._answered != answered and self._problem:
-                    raise ProviderProblem(self._problem)  # of who was asked while this call waited
-                held = held or self._fetched()
+        held = self._lasting()
+        if isinstance(held, Future):
+            held = awaited(held, deadline, where)
         lease = datetime.now(UTC) + timedelta(seconds=limits.CREDENTIAL_LEASE_SECONDS)
         return {**held.credential, "expires_at": min(held.expires_at, lease)}
 
-    def prepare(self) -> None:
-        """Ask for credentials where none are held that last: in this thread, which gets what is raised."""
-        self()
+    def prepare(self, deadline: Deadline = NEVER, where: str = "") -> None:
+        """Ask for credentials where none are held that last: this thread gets what is raised."""
+        self(deadline, where)
 
     def __repr__(self) -> str:
         return f"RenewingProvider({self._kind})"
@@ -119,24 +117,25 @@ class RenewingProvider:
         time.sleep(max(0.0, wait_seconds))
         return True
 
-    def _lasting(self) -> _Held | None:
-        """What is held and need not be renewed yet."""
+    def _lasting(self) -> _Held | Future[_Held]:
+        """What is held and need not be renewed yet, or is being asked for."""
         with self._lock:
-            return None if self._held is None or datetime.now(UTC) >= self._held.renew_at else self._held
+            if self._held is not None and datetime.now(UTC) < self._held.renew_at:
+                return self._held
+            if self._asked is None or self._asked.done():
+                self._asked = OwnThread("lazydelta-credentials", is_daemon=True).submit(self._fetched)
+            return self._asked
 
     def _fetched(self) -> _Held:
         try:
-            answer = _held(*_read(_waited_for(self._ask()), self._kind))
-            self._problem = ""
-        except Exception as problem:  # noqa: BLE001 - a library of the user's: anything
-            answer = None
-            self._problem = _told(problem)
+            answer, problem = _held(*_read(_waited_for(self._ask()), self._kind)), ""
+        except Exception as error:  # noqa: BLE001 - a library of the user's: anything
+            answer, problem = None, _told(error)
         with self._lock:
-            self._answered += 1
             self._held = answer or _to_its_end(self._held)
             held = self._held
         if held is None:
-            raise ProviderProblem(self._problem)
+            raise ProviderProblem(problem)
         return held
 
 
@@ -217,14 +216,7 @@ def _waited_for(answer: Any) -> Any:
     async def wait(awaitable: Awaitable[Any]) -> Any:
         return await awaitable
 
-    if not inspect.isawaitable(answer):
-        return answer
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(wait(answer))
-    with ThreadPoolExecutor(1) as beside:  # obstore asks in the caller's thread, which may have a loop
-        return beside.submit(lambda: asyncio.run(wait(answer))).result()
+    return asyncio.run(wait(answer)) if inspect.isawaitable(answer) else answer
 
 
 def _read(answer: Any, kind: str) -> tuple[dict[str, Any], datetime | None]:
@@ -237,21 +229,32 @@ def _read(answer: Any, kind: str) -> tuple[dict[str, Any], datetime | None]:
     if form is None:
         wanted = " or ".join(" with ".join(sorted(form)) for form in _FORMS[kind])
         raise ProviderProblem(f"the provider's dictionary lacks {wanted}")
-    if not all(isinstance(answer[name], str) and answer[name] for name in form):
-        raise ProviderProblem(f"the provider's {' or '.join(sorted(form))} is not text, or empty")
-    if not all(answer[name].isprintable() and answer[name].isascii() for name in form):
-        raise ProviderProblem(
-            f"the provider's {' or '.join(sorted(form))} has a line break or the like in it"
-        )
-    expires_at = answer.get("expires_at")
-    if isinstance(expires_at, int | float):
-        expires_at = datetime.fromtimestamp(expires_at, UTC)
-    if expires_at is not None and not isinstance(expires_at, datetime):
+    credential = {name: answer[name] for name in form}
+    session = answer.get("token") or answer.get("session_token") or None
+    if kind == "s3" and session is not None:
+        credential["token"] = session
+    _check_text(credential)
+    return {"token": None, **credential} if kind == "s3" else credential, _end(answer.get("expires_at"))
+
+
+def _check_text(credential: Mapping[str, Any]) -> None:
+    names = " or ".join(sorted(credential))
+    if not all(isinstance(value, str) and value for value in credential.values()):
+        raise ProviderProblem(f"the provider's {names} is not text, or empty")
+    if not all(value.isprintable() and value.isascii() for value in credential.values()):
+        raise ProviderProblem(f"the provider's {names} has a line break or the like in it")
+
+
+def _end(given: Any) -> datetime | None:
+    """When credentials end, by what a provider says of it."""
+    if isinstance(given, int | float):
+        try:
+            return datetime.fromtimestamp(given, UTC)
+        except (ValueError, OverflowError, OSError):
+            raise ProviderProblem("the provider's expires_at is no time in seconds since 1970") from None
+    if given is not None and not isinstance(given, datetime):
         raise ProviderProblem("the provider's expires_at is not a datetime")
-    if expires_at is not None and expires_at.tzinfo is None:
-        expires_at = expires_at.replace(tzinfo=UTC)
-    session = {"token": answer.get("token")} if kind == "s3" else {}
-    return {**{name: answer[name] for name in form}, **session}, expires_at
+    return given if given is None or given.tzinfo is not None else given.replace(tzinfo=UTC)
 
 
 def _held(credential: dict[str, Any], expires_at: datetime | None) -> _Held:

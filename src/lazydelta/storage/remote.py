@@ -9,6 +9,7 @@ the body's. Ranges of one object must be of one version of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
 from functools import partial
 from typing import Any, TypeVar
 
@@ -43,6 +44,7 @@ ObjectMeta = Any  # likewise
 # the first page: asking for one fewer each time never takes a second page to fill a chunk.
 PAGE_OBJECTS = {"s3": 1000, "azure": 5000 - 1}
 _WHOLE: GetOptions = {"range": {"offset": 0}}
+_UNRANGED: GetOptions = {}
 
 
 class RemoteStorage:
@@ -123,7 +125,7 @@ class RemoteStorage:
         try:
             return self._request("get", name, fetch, read=len)
         except ObjectTooShortError:  # an empty object has no first byte
-            return self._request("get", name, partial(fetch, {}), read=len)
+            return self._request("get", name, partial(fetch, _UNRANGED), read=len)
 
     def get_range(self, name: str, start: int, length: int) -> bytes:
         """`length` bytes from `start`."""
@@ -155,13 +157,16 @@ class RemoteStorage:
         key, where = self._locate(name)
         retrier = self._retrier(key)
         position, size, etag = 0, None, None
+        whole = _WHOLE
         while size is None or position < size:
             try:
-                opening = partial(self._open_from, key, position, etag, size)
+                opening = partial(self._open_from, key, position, etag, size, whole)
                 attempt = partial(self._attempt, "get", name, opening, retrier)
                 result = self._link.with_renewal(attempt)
                 size, etag = self._same_object(key, result.meta, size, etag, where)
                 for chunk in self._chunks(name, result, chunk_bytes):
+                    if position + len(chunk) > size:
+                        _check_length(position + len(chunk), size, where)
                     position += len(chunk)
                     retrier.progress()
                     yield chunk
@@ -169,9 +174,10 @@ class RemoteStorage:
             except TransientError as error:
                 failure = error
             except ObjectTooShortError:
-                if size is not None:
+                if whole is _UNRANGED or size is not None:
                     raise
-                return  # an empty object has no first byte
+                whole = _UNRANGED  # an empty object has no first byte: the store must say that it is empty
+                continue
             else:
                 return
             retrier.failed(failure)
@@ -209,6 +215,16 @@ class RemoteStorage:
             return False
         return True
 
+    def sign(self, names: Sequence[str], valid_seconds: float) -> list[str]:
+        """Addresses by which anyone may read these objects, for so long."""
+        keys = [self._locate(name)[0] for name in names]
+        expires_in = timedelta(seconds=valid_seconds)
+
+        def sign() -> list[str]:
+            return list(obstore.sign(self._link.store, "GET", keys, expires_in))
+
+        return self._request("sign", names[0], sign)
+
     # --- one request ---------------------------------------------------------
 
     def _fetch_range(self, name: str, start: int, length: int, ticket: IoTicket | None = None) -> bytes:
@@ -225,8 +241,10 @@ class RemoteStorage:
 
         return self._request("get_range", name, fetch, read=len, ticket=ticket)
 
-    def _open_from(self, key: str, position: int, etag: str | None, size: int | None) -> GetResult:
-        options = _WHOLE
+    def _open_from(
+        self, key: str, position: int, etag: str | None, size: int | None, whole: GetOptions
+    ) -> GetResult:
+        options = whole
         if size is not None:
             options = {"range": (position, size), "if_match": etag}
         return obstore.get(self._link.store, key, options=options)
@@ -296,7 +314,7 @@ class RemoteStorage:
         def counted() -> T:
             bytes_read = bytes_written = 0
             try:
-                self._link.prepare()
+                self._link.prepare(self._deadline, where)
                 answer = action()
                 bytes_read = 0 if read is None else read(answer)
                 bytes_written = 0 if written is None else written(answer)

@@ -10,7 +10,8 @@ from typing import TypeVar
 from obstore.store import AzureStore, S3Store
 
 from lazydelta.errors import AccessDeniedError
-from lazydelta.storage.hosts import host_in, host_named
+from lazydelta.storage.deadline import Deadline
+from lazydelta.storage.hosts import host_named, host_of
 from lazydelta.storage.places import Places
 from lazydelta.storage.providers import RenewingProvider
 from lazydelta.storage.retry import RetryPolicy
@@ -44,7 +45,7 @@ class RemoteLink:
         self.signature_end = signature_end  # where the client signs in with one that says it
         self.provider = provider  # of credentials that may have to be renewed
         self.places = places  # what may be read outside the table's root
-        self.host = host_named(host or host_in({}, root))
+        self.host = host_named(host or host_of(root))
 
     def at(self, prefix: str, root: str) -> RemoteLink:
         """Another place in the same container; the host is the same."""
@@ -65,10 +66,10 @@ class RemoteLink:
                 raise
         return attempt()
 
-    def prepare(self) -> None:
+    def prepare(self, deadline: Deadline, where: str) -> None:
         """See to it that obstore finds credentials, where they come from Python."""
         if self.provider is not None:
-            self.provider.prepare()
+            self.provider.prepare(deadline, where)
 
     def key(self, name: str) -> str:
         """The object's key in the container."""

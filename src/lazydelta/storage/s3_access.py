@@ -106,20 +106,9 @@ def _config(address: TableAddress, told: Mapping[str, str], found: Mapping[str, 
         config["region"] = region or address.region or ""
     endpoint = config.pop("endpoint", None)
     if endpoint is not None:  # under the name that no variable wins over
-        _check_port(endpoint)
         hosted = is_true(config.get("virtual_hosted_style_request"))
         config["aws_endpoint_url_s3"] = _with_bucket(endpoint, address.container) if hosted else endpoint
     return config
-
-
-def _check_port(endpoint: str) -> None:
-    """Raise where obstore would end in a panic."""
-    try:
-        _ = urlsplit(endpoint).port
-    except ValueError as odd:
-        raise InvalidRequestError(
-            f"the endpoint is no address: {odd}", "endpoint", "give one such as http://127.0.0.1:9000"
-        ) from odd
 
 
 def _with_bucket(endpoint: str, bucket: str) -> str:

@@ -26,21 +26,11 @@ from lazydelta.sidecar.format.names import manifest_name, new_build_id
 from lazydelta.sidecar.order.sort_keys import sort_order
 from lazydelta.storage import ObjectNotFoundError, Storage
 from lazydelta.telemetry import log_event
-from lazydelta.upkeep.build_plan import BuildPlan, checkpoint_bytes, plan_build
+from lazydelta.upkeep.build_plan import BuildPlan, counted, plan_build
 from lazydelta.upkeep.full_build import write_full
 from lazydelta.upkeep.merge import NotIncrementalError, layout_with_older, write_incremental
 from lazydelta.upkeep.part_sink import PartEntry, PartSink, delete_parts
 from lazydelta.upkeep.progress import Progress, silent
-
-__all__ = [
-    "BuildPlan",
-    "BuildReport",
-    "Feeder",
-    "build_sidecar",
-    "checkpoint_bytes",
-    "finish_build",
-    "plan_build",
-]
 
 _COMMIT_TRIES_MAX = 10  # of a manifest that comes and goes
 Feeder = Callable[[BuildPlan, PartSink, Progress], None]
@@ -114,7 +104,10 @@ def finish_build(
         kind = "full" if plan.previous is None else "incremental"
         log_event("sidecar built", table=plan.storage.root, version=plan.version, kind=kind)
         return _report(plan, manifest, written, kind=kind)
-    delete_parts(plan.storage, plan.config.folder, [part for part, _ in written])
+    # The winner may have taken over parts of ours, where both are builds of one plan by Spark.
+    named = {part.file for part in winner.parts}
+    unnamed = [part for part, _ in written if part.file not in named]
+    delete_parts(plan.storage, plan.config.folder, unnamed)
     log_event("sidecar lost race", table=plan.storage.root, version=plan.version)
     return _report(plan, winner, (), kind="lost race")
 
@@ -158,7 +151,8 @@ def _as_full(plan: BuildPlan, reason: str) -> BuildPlan:
     assert plan.previous is not None
     told = f"the sidecar of version {plan.previous.version} is no ground to build upon: {reason}"
     log_event("fallback", table=plan.storage.root, reason=told)
-    return msgspec.structs.replace(plan, previous=None, tail=(), reason=told, build=new_build_id())
+    full = msgspec.structs.replace(plan, previous=None, tail=(), reason=told, build=new_build_id())
+    return counted(full)
 
 
 def _clear_the_way(plan: BuildPlan) -> None:

@@ -12,10 +12,11 @@ import time
 from contextlib import closing
 
 import msgspec
-import pyarrow.compute as pc
 
+from lazydelta import limits
 from lazydelta.errors import InvalidRequestError, UnsupportedTableError
 from lazydelta.log.checkpoint import CheckpointReader, RowRequest
+from lazydelta.log.checksum import read_checksum
 from lazydelta.log.parquet_part import DamagedCheckpointError
 from lazydelta.log.segment import CheckpointFiles, LogFile, LogListing, find_segment, list_log
 from lazydelta.protocol.actions import Metadata, Protocol
@@ -27,7 +28,7 @@ from lazydelta.sidecar.format.config import SidecarConfig, checked
 from lazydelta.sidecar.format.damage import DamagedSidecarError
 from lazydelta.sidecar.format.folder import SidecarListing, list_sidecars, read_manifest
 from lazydelta.sidecar.format.layout import SidecarLayout, configured_stats_paths, layout_of
-from lazydelta.sidecar.format.manifest import FORMAT, Binding, Manifest
+from lazydelta.sidecar.format.manifest import FORMAT, Binding, Manifest, format_of
 from lazydelta.sidecar.format.names import manifest_name, new_build_id
 from lazydelta.sidecar.format.part_writer import PartFacts
 from lazydelta.storage import ObjectNotFoundError, Storage
@@ -35,6 +36,7 @@ from lazydelta.upkeep.json_paths import json_stats_paths
 from lazydelta.upkeep.schema_change import unbridgeable_change
 
 _PREVIOUS_TRIED_MAX = 3  # earlier sidecars looked at before the build is a full one
+_UNCOUNTED = -1
 _SAMPLE_ROWS = 256  # of JSON statistics, to find columns that no configuration names
 _Path = tuple[str, ...]
 
@@ -52,7 +54,7 @@ class BuildPlan(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     metadata: Metadata
     schema: StructType
     layout: SidecarLayout
-    num_files: int  # that the checkpoint lists
+    num_files: int  # that the checkpoint lists; of one of many files by its `.crc`, to build upon another
     reason: str  # why the build is what it is, for the report
     present: Manifest | None = None  # the valid sidecar of this checkpoint: nothing is to be done
     stale_build: str | None = None  # of a manifest that is in the way; "" where it cannot be read
@@ -98,7 +100,8 @@ def plan_build(
         protocol, metadata = _state(reader, storage.root)
         schema = table_schema(metadata, storage.root)
         paths = _stats_paths(reader, metadata, schema)
-        num_files = reader.add_count()
+        is_counted = reader.file_count <= limits.CHECKPOINT_FOOTERS_MAX
+        num_files = reader.add_count() if is_counted else _UNCOUNTED
     plan = BuildPlan(
         storage=storage,
         config=config,
@@ -114,19 +117,17 @@ def plan_build(
         reason="",
         started=started,
     )
-    return _upon_what_is_there(plan, full=full)
+    plan = _upon_what_is_there(plan, full=full)
+    if plan.num_files != _UNCOUNTED:
+        return plan
+    told = _told_count(plan, next((crc for crc in segment.crcs if crc.version == plan.version), None))
+    return counted(plan) if told is None else msgspec.structs.replace(plan, num_files=told)
 
 
-def checkpoint_bytes(plan: BuildPlan) -> int:
-    """The size of all data files that the checkpoint lists: one column of it is read."""
-    total = 0
-    with (
-        closing(CheckpointReader(plan.storage, plan.checkpoint)) as reader,
-        closing(reader.rows(RowRequest(columns=("size",)))) as stream,
-    ):
-        for rows in stream:
-            total += pc.sum(rows.column("size"), min_count=0).as_py()
-    return total
+def counted(plan: BuildPlan) -> BuildPlan:
+    """The plan with the number of files that the checkpoint itself tells: every footer of it is read."""
+    with closing(CheckpointReader(plan.storage, plan.checkpoint)) as reader:
+        return msgspec.structs.replace(plan, num_files=reader.add_count())
 
 
 def missing_part(manifest: Manifest, listing: SidecarListing) -> str | None:
@@ -180,6 +181,14 @@ def _no_checkpoint(root: str, version: int | None) -> InvalidRequestError:
         f"{root}/{LOG_FOLDER}",
         "let the writer make a checkpoint, or run `lazydelta sidecar build --checkpoint`, which uses Spark",
     )
+
+
+def _told_count(plan: BuildPlan, crc: LogFile | None) -> int | None:
+    """The number of files without a look into the checkpoint, where what is built is compared with it."""
+    if plan.present is not None:
+        return plan.present.num_files
+    checksum = None if crc is None or plan.previous is None else read_checksum(plan.storage, crc)
+    return None if checksum is None else checksum.num_files
 
 
 # --- sidecars that are there ---------------------------------------------------
@@ -257,7 +266,7 @@ def _refuse_newer_format(plan: BuildPlan) -> None:
     """A manifest of another format is a newer tool's: not ours to replace."""
     name = f"{plan.config.folder}/{manifest_name(plan.version)}"
     try:
-        found = msgspec.json.decode(plan.storage.get(name), type=_FormatOnly).format
+        found = format_of(plan.storage.get(name))
     except (ObjectNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
         return
     if found > FORMAT:
@@ -266,10 +275,6 @@ def _refuse_newer_format(plan: BuildPlan) -> None:
             f"{plan.storage.root}/{name}",
             "use a newer lazydelta, or delete the manifest",
         )
-
-
-class _FormatOnly(msgspec.Struct):
-    format: int
 
 
 def _because(plan: BuildPlan, reason: str) -> BuildPlan:

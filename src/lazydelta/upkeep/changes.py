@@ -24,8 +24,9 @@ from lazydelta.log.segment import CheckpointFiles, LogFile, LogSegment
 from lazydelta.protocol.value_text import values_from_text
 from lazydelta.scan.config import LazyScanConfig
 from lazydelta.scan.remove_set import RemoveSet
-from lazydelta.scan.replay import Replay, tail_files
+from lazydelta.scan.replay import tail_files
 from lazydelta.scan.report import ScanTally
+from lazydelta.scan.run import Replay
 from lazydelta.scan.tripwire import FeatureTripwire
 from lazydelta.sidecar.format.layout import SidecarLayout
 from lazydelta.sidecar.format.typed_rows import BUILD_COLUMNS

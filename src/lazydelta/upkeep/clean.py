@@ -48,7 +48,7 @@ def clean_sidecars(
     """Delete what no reader needs any more, or only say what that is."""
     started = time.perf_counter()
     rules = CleanRules(
-        retention_ms=int(_checked_hours(retention_hours) * HOUR_MS),
+        retention_ms=int(checked_hours(retention_hours) * HOUR_MS),
         grace_ms=int(GRACE_HOURS * HOUR_MS),
         now_ms=time.time_ns() // 1_000_000 if now_ms is None else now_ms,
     )
@@ -70,6 +70,18 @@ def clean_sidecars(
     return report
 
 
+def checked_hours(hours: float) -> float:
+    """The same retention, or an `InvalidRequestError` where it is no time."""
+    is_number = isinstance(hours, int | float) and not isinstance(hours, bool)
+    if not is_number or not math.isfinite(hours) or not 0 <= hours <= _HOURS_MAX:
+        raise InvalidRequestError(
+            f"the retention is {hours!r} hours",
+            "retention_hours",
+            f"give a number of hours from 0 to {_HOURS_MAX:,.0f}",
+        )
+    return hours
+
+
 def _delta_problems(storage: Storage, inventory: Inventory) -> dict[str, str]:
     states = ((file.parsed.name, delta_state(storage, file, inventory.log)) for file in inventory.deltas)
     return {name: state.problem for name, state in states if state.problem is not None}
@@ -86,12 +98,3 @@ def _delete(storage: Storage, config: SidecarConfig, doomed: list[Removal]) -> l
             if not is_needed and storage.delete(removal.name):
                 removed.append(removal)
     return removed
-
-
-def _checked_hours(hours: float) -> float:
-    is_number = isinstance(hours, int | float) and not isinstance(hours, bool)
-    if not is_number or not math.isfinite(hours) or not 0 <= hours <= _HOURS_MAX:
-        raise InvalidRequestError(
-            f"the retention is {hours!r} hours", "retention_hours", "give a number of hours, 0 or more"
-        )
-    return hours

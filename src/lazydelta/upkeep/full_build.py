@@ -22,7 +22,7 @@ from lazydelta.upkeep.levels import balanced, full_part_count
 from lazydelta.upkeep.part_sink import PartSink
 from lazydelta.upkeep.progress import Progress
 
-_PROGRESS_ROWS = 100_000
+_PROGRESS_ROWS = 20_000
 
 
 def write_full(plan: BuildPlan, sink: PartSink, progress: Progress) -> None:

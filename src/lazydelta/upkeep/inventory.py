@@ -21,7 +21,7 @@ from lazydelta.sidecar.format.config import SidecarConfig
 from lazydelta.sidecar.format.damage import DamagedSidecarError
 from lazydelta.sidecar.format.delta_file import DeltaFacts, DeltaFileReader
 from lazydelta.sidecar.format.folder import ListedFile, SidecarListing, list_sidecars, read_manifest
-from lazydelta.sidecar.format.manifest import FORMAT, Manifest
+from lazydelta.sidecar.format.manifest import FORMAT, Manifest, format_of
 from lazydelta.sidecar.format.names import parse_name
 from lazydelta.storage import ObjectInfo, ObjectNotFoundError, Storage
 from lazydelta.upkeep.build_plan import missing_part
@@ -137,12 +137,6 @@ def base_name(info: ObjectInfo) -> str:
     return info.name.rpartition("/")[2]
 
 
-class _FormatOnly(msgspec.Struct):
-    """What can be understood of a manifest whatever its format."""
-
-    format: int
-
-
 def _judged(
     storage: Storage, folder: str, file: ListedFile, log: LogListing, listing: SidecarListing
 ) -> ListedManifest | None:
@@ -165,7 +159,7 @@ def _judged(
 
 def _is_foreign(storage: Storage, name: str) -> bool:
     try:
-        return msgspec.json.decode(storage.get(name), type=_FormatOnly).format != FORMAT
+        return format_of(storage.get(name)) != FORMAT
     except (ObjectNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
         return False
 

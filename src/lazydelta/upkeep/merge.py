@@ -9,7 +9,7 @@ Memory is that of a full build; what is read and written follows the change.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 
 import msgspec
@@ -20,14 +20,17 @@ import pyarrow.compute as pc
 from lazydelta.log.file_rows import DELETION_VECTOR_TYPE, Batches, Mask
 from lazydelta.log.prefetch import prefetch
 from lazydelta.protocol.paths import canonical_paths
+from lazydelta.protocol.schema import PrimitiveType, arrow_type
 from lazydelta.scan.keys import FileKeys
 from lazydelta.scan.remove_set import RemoveSet
+from lazydelta.sidecar.format.conform import conform
 from lazydelta.sidecar.format.folder import row_groups_by_part
+from lazydelta.sidecar.format.footer_ranges import OrderColumn, footer_ranges
 from lazydelta.sidecar.format.layout import SidecarLayout, field_kind, field_path, layout_of, sort_keys
-from lazydelta.sidecar.format.manifest import Part
+from lazydelta.sidecar.format.manifest import Part, RowGroup
 from lazydelta.sidecar.format.part_reader import PartReader
 from lazydelta.sidecar.format.part_writer import rows_per_part
-from lazydelta.sidecar.format.typed_rows import conform, typed_rows
+from lazydelta.sidecar.format.typed_rows import typed_rows
 from lazydelta.sidecar.order.external_sort import ExternalSorter
 from lazydelta.sidecar.order.sorted_merge import cut, merge_sorted
 from lazydelta.upkeep.build_plan import BuildPlan
@@ -142,29 +145,37 @@ def _search(plan: BuildPlan, touched: TouchedOrder, reach: Reach, seen: RemoveSe
         [part.order_max for part in parts],
         [part.order_nulls for part in parts],
     )
+
+    def near(groups: Sequence[RowGroup]) -> Mask:
+        return touched.may_touch(
+            reach,
+            [group.event_hour_min for group in groups],
+            [group.event_hour_max for group in groups],
+            [group.event_hour_nulls for group in groups],
+        )
+
     found = []
-    for part, groups, is_near in zip(parts, row_groups_by_part(plan.previous), near_parts, strict=True):
-        near = None
-        if groups:
-            mask = touched.may_touch(
-                reach,
-                [group.event_hour_min for group in groups],
-                [group.event_hour_max for group in groups],
-                [group.event_hour_nulls for group in groups],
-            )
-            near = np.flatnonzero(mask).tolist()
-        is_searched = is_near and part.num_live and near != []
-        found.append(_without(plan, part, near, seen) if is_searched else part)
+    for part, groups, may_hold in zip(parts, row_groups_by_part(plan.previous), near_parts, strict=True):
+        is_searched = may_hold and part.num_live and (not groups or near(groups).any())
+        found.append(_without(plan, part, groups, near, seen) if is_searched else part)
     return found
 
 
-def _without(plan: BuildPlan, part: Part, row_groups: Sequence[int] | None, seen: RemoveSet) -> Part:
-    """The part with the rows marked that hold one of the keys."""
+def _without(
+    plan: BuildPlan,
+    part: Part,
+    groups: Sequence[RowGroup],
+    near: Callable[[Sequence[RowGroup]], Mask],
+    seen: RemoveSet,
+) -> Part:
+    """The part with the rows marked that hold a key; ranges that are not listed its footer tells."""
     before = removed_mask(part.removed, part.num_rows)
     after, gone_bytes = before.copy(), 0
     with closing(PartReader(plan.storage, plan.config.folder, part)) as reader:
-        ranges = reader.row_groups()
-        wanted = ranges if row_groups is None else [ranges[index] for index in row_groups]
+        is_near = near(groups or _groups_by_footer(plan, reader))
+        wanted = [rows for rows, is_one in zip(reader.row_groups(), is_near, strict=True) if is_one]
+        if not wanted:
+            return part
         rows_at = np.concatenate(
             [np.arange(group.first_row, group.first_row + group.num_rows) for group in wanted]
         )
@@ -182,6 +193,19 @@ def _without(plan: BuildPlan, part: Part, row_groups: Sequence[int] | None, seen
     return msgspec.structs.replace(
         part, removed=removed_ranges(after), total_bytes=part.total_bytes - gone_bytes
     )
+
+
+def _groups_by_footer(plan: BuildPlan, reader: PartReader) -> Sequence[RowGroup]:
+    """The row groups of a part with their ranges of the order column, where that tells any."""
+    assert plan.previous is not None
+    name, type_name = plan.previous.order_column, plan.previous.order_type
+    order = None
+    # Of a column with statistics nothing is known where keys may lie, and a narrower type has other texts.
+    if name is not None and type_name is not None and name in reader.index_schema.names:
+        field = reader.index_schema.field(name)
+        if field_kind(field) == "partition" and field.type == arrow_type(PrimitiveType(type_name)):
+            order = OrderColumn(path=(name,), type_name=type_name, low=name, high=name, is_partition=True)
+    return footer_ranges(reader.metadata, reader.index_schema, order, reader.nan_counts).row_groups
 
 
 def _keys(rows: pa.RecordBatch, root: str) -> FileKeys:

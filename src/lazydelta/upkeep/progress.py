@@ -1,4 +1,7 @@
-"""What a long piece of work tells while it runs."""
+"""What a long piece of work tells while it runs: named events with plain facts, in order.
+
+Contract: whoever listens must not raise; the work does not depend on being listened to.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """Called with the name of an event and its facts; it must not raise."""
+    """Called with the name of an event and its facts."""
 
     def __call__(self, event: str, /, **facts: object) -> None:
         """Something happened."""

@@ -110,7 +110,10 @@ def _sidecar(entry: ListedManifest, config: SidecarConfig) -> SidecarSummary:
     manifest = entry.manifest
     if manifest is None:
         return summary
-    parts = tuple(_part(part, manifest, config) for part in manifest.parts)
+    full_rows = max(
+        [config.row_group_rows * config.row_groups_max, *(part.num_live for part in manifest.parts)]
+    )
+    parts = tuple(_part(part, manifest, config, full_rows=full_rows) for part in manifest.parts)
     lows = [part.order_min for part in parts if part.order_min is not None]
     highs = [part.order_max for part in parts if part.order_max is not None]
     return msgspec.structs.replace(
@@ -126,8 +129,7 @@ def _sidecar(entry: ListedManifest, config: SidecarConfig) -> SidecarSummary:
     )
 
 
-def _part(part: Part, manifest: Manifest, config: SidecarConfig) -> PartSummary:
-    full_rows = max(config.row_group_rows * config.row_groups_max, *(p.num_live for p in manifest.parts))
+def _part(part: Part, manifest: Manifest, config: SidecarConfig, *, full_rows: int) -> PartSummary:
     return PartSummary(
         file=part.file,
         stats_file=part.stats_file,

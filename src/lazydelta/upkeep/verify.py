@@ -24,8 +24,9 @@ from lazydelta.log.commits import ReverseCommitReader
 from lazydelta.log.file_rows import RAW_PATH, STATS_PARSED, Batches
 from lazydelta.log.snapshot import Snapshot, open_snapshot
 from lazydelta.scan.config import LazyScanConfig
-from lazydelta.scan.replay import Replay, forward_files
+from lazydelta.scan.replay import forward_files
 from lazydelta.scan.report import ScanTally
+from lazydelta.scan.run import Replay
 from lazydelta.scan.tripwire import FeatureTripwire
 from lazydelta.sidecar.format.config import SidecarConfig
 from lazydelta.sidecar.format.damage import DamagedSidecarError

@@ -70,10 +70,10 @@ def read_with_a_pause(table: ld.Table, pause_seconds: float) -> list[int]:
 def test_a_provider_that_tells_the_end_is_asked_before_it(
     secure_azurite: SecureAzurite, table_url: str
 ) -> None:
-    provider = Provider(lambda _: {"token": bearer_token(seconds=2)}, tells_end=1.0)
+    provider = Provider(lambda _: {"token": bearer_token(seconds=6)}, tells_end=3.0)
     table = ld.open(table_url, storage_options=secure_azurite.options(), credential_provider=provider)
     before = provider.calls
-    assert read_with_a_pause(table, 3.0) == IDS
+    assert read_with_a_pause(table, 6.5) == IDS
     assert provider.calls > before
     assert provider.calls < 20, "not at every request"
 
@@ -104,10 +104,10 @@ def test_a_provider_whose_new_credentials_are_refused_too_ends_in_an_error(
 
 
 def test_a_signature_that_ends_in_the_middle_is_named(secure_azurite: SecureAzurite, table_url: str) -> None:
-    signature = container_signature(ACCOUNT, secure_azurite.keys[ACCOUNT], CONTAINER, seconds=3)
+    signature = container_signature(ACCOUNT, secure_azurite.keys[ACCOUNT], CONTAINER, seconds=6)
     table = ld.open(f"{table_url}?{signature}", storage_options=secure_azurite.options())
     with pytest.raises(AccessDeniedError) as told:
-        read_with_a_pause(table, 4.5)
+        read_with_a_pause(table, 7.0)
     assert "sig=" not in str(told.value)
 
 

@@ -107,7 +107,7 @@ def test_a_stalled_answer_is_given_up_and_asked_for_again(
 ) -> None:
     url = remote_store.url()
     remote_store.put_all(url, {"x": BODY})
-    storage = opened(remote_store, remote_proxy, url, timeout=4.0)
+    storage = opened(remote_store, remote_proxy, url, timeout=12.0)  # a quarter for each attempt
     remote_proxy.plan = at({1: Fault(kind="stall", seconds=STALL_SECONDS)})
     assert storage.get("x") == BODY
     assert storage.counters.snapshot().retries >= 1
@@ -191,7 +191,9 @@ def test_an_answer_that_drips_is_given_up_when_the_request_has_no_time_left(
     with pytest.raises(StorageError, match="timed out"):
         storage.get_range("x", 0, 100_000)
     assert time.monotonic() - began < STALL_SECONDS
-    remote_proxy.plan = at({len(remote_proxy.requests) + 1: Fault(kind="hang", after_bytes=100, seconds=9)})
+    storage = opened(remote_store, remote_proxy, url, timeout=12.0)
+    hang = Fault(kind="hang", after_bytes=100, seconds=STALL_SECONDS)
+    remote_proxy.plan = at({len(remote_proxy.requests) + 1: hang})
     assert storage.get_range("x", 0, 100_000) == BODY[:100_000]
 
 
@@ -201,18 +203,20 @@ def test_a_scans_deadline_does_not_wait_for_a_silent_store(
 ) -> None:
     url = remote_store.url()
     remote_store.put_all(url, {"x": BODY})
-    remote_proxy.plan = always(Fault(kind=kind, after_bytes=100, seconds=3))  # type: ignore[arg-type]
+    silent = Fault(kind=kind, after_bytes=100, seconds=STALL_SECONDS)  # type: ignore[arg-type]
+    remote_proxy.plan = always(silent)
     for call in (
         lambda storage: storage.get("x"),
         lambda storage: storage.get_ranges("x", [(0, 1000), (500_000, 1000)]),
         lambda storage: list(storage.get_stream("x", 10)),
         lambda storage: list(storage.list_from("")),
     ):
-        storage = opened(remote_store, remote_proxy, url).scoped(Deadline.after(0.3))
+        storage = opened(remote_store, remote_proxy, url, timeout=4 * STALL_SECONDS)
+        storage = storage.scoped(Deadline.after(0.3))
         began = time.monotonic()
         with pytest.raises(StorageError, match=r"deadline of 0\.3 s passed"):
             call(storage)
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < STALL_SECONDS
 
 
 def test_a_stream_of_an_object_that_was_replaced_is_an_error(

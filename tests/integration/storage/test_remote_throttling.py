@@ -15,6 +15,7 @@ from lazydelta.errors import StorageError
 from lazydelta.settings import Settings
 from lazydelta.storage import Deadline, Storage, open_storage
 from tests.support.proxy import BusyStore, Fault, HttpProxy, always
+from tests.support.row_tables import eventually
 from tests.support.servers import AZURITE_ACCOUNT, AZURITE_KEY, TableServer
 from tests.support.signing import account_signature
 
@@ -44,27 +45,29 @@ def test_every_request_waits_as_long_as_the_store_asks(
     remote_store: TableServer, remote_proxy: HttpProxy, url: str, call: str
 ) -> None:
     storage = opened(remote_store, remote_proxy, url)
-    busy = BusyStore(0.9, retry_after=1, status=429 if call == "get" else 503)
+    busy = BusyStore(0.9, retry_after=1, status=429 if call == "get" else 503, until_asked=True)
     remote_proxy.plan = busy
     assert CALLS[call](storage)
     now = storage.counters.snapshot()
     # The request, the question how long to wait, and a second later the request again.
     assert now.requests_by_kind["retry_after"] == now.retries == 1
-    assert busy.gaps[0] < 0.9 <= busy.gaps[1]
+    assert len(busy.gaps) == 2
+    assert busy.gaps[1] >= 0.9
     assert now.requests == len(remote_proxy.requests)
 
 
 def test_what_one_scan_learns_holds_for_all_tables_of_the_host(
     remote_store: TableServer, remote_proxy: HttpProxy, url: str
 ) -> None:
-    busy = BusyStore(0.9, retry_after=1)
+    busy = BusyStore(0.9, retry_after=1, until_asked=True)
     remote_proxy.plan = busy
     with ThreadPoolExecutor(1) as threads:
-        first = threads.submit(opened(remote_store, remote_proxy, url).get, "x")
-        time.sleep(0.4)
         other = opened(remote_store, remote_proxy, url)
+        first = threads.submit(opened(remote_store, remote_proxy, url).get, "x")
+        gate = other._link.host.gate  # type: ignore[attr-defined]  # of every table of the host
+        assert eventually(lambda: gate.pause_seconds() > 0)
         assert other.get_range("x", 0, 10) == BODY[:10]
-        assert first.result(10) == BODY
+        assert first.result(60) == BODY
     assert other.counters.snapshot().retries == 0
     assert len(busy.arrivals) == 4, "the request and the question, then both scans"
     assert busy.arrivals[2] - busy.arrivals[1] >= 0.9
@@ -73,7 +76,7 @@ def test_what_one_scan_learns_holds_for_all_tables_of_the_host(
 def test_a_store_that_wants_more_time_than_there_is_ends_the_request_at_once(
     remote_store: TableServer, remote_proxy: HttpProxy, url: str
 ) -> None:
-    storage = opened(remote_store, remote_proxy, url)
+    storage = opened(remote_store, remote_proxy, url, request_timeout_seconds=80.0)
     remote_proxy.plan = always(Fault(kind="status", status=503, retry_after=120))
     began = time.monotonic()
     with pytest.raises(StorageError, match=r"HTTP 503.*has to wait 1\d\d\.\d s") as caught:
@@ -81,7 +84,7 @@ def test_a_store_that_wants_more_time_than_there_is_ends_the_request_at_once(
     assert "delta.request.timeout_seconds" in caught.value.fix
     with pytest.raises(StorageError, match="the store asks to wait 1"):
         opened(remote_store, remote_proxy, url).get("x")
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 60, "nothing was waited for"
     assert len(remote_proxy.requests) == 2, "nothing is asked of a store that wants to be left alone"
 
 
@@ -94,7 +97,7 @@ def test_a_scan_does_not_wait_past_its_deadline_for_a_busy_store(
         storage = opened(remote_store, remote_proxy, url).scoped(Deadline.after(0.3))
         with pytest.raises(StorageError, match=r"deadline of 0\.3 s passed"):
             storage.get("x")
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 10, "the pause was not waited for"
 
 
 def test_a_store_that_does_not_say_is_asked_once_and_left_alone_for_longer(

@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from bench.pages import verdicts
 from bench.promises import Budget, judge
 from bench.readers import READERS, Result
-from bench.report import headline, save, tables, verdicts
+from bench.report import headline, save, tables
 from bench.summary import fastest, find, ratio, rows
 
 BUDGET = Budget(tail_bytes=7_000_000, footer_bytes=20_000, table_state_bytes=10_000)

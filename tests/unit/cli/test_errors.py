@@ -113,7 +113,7 @@ def test_a_storage_option_without_a_value_is_not_repeated(run: Run, table: Table
     ended = run("files", table.path, "--storage-option", "a=b", "--storage-option", SECRET.rstrip("="))
     assert ended.exit_code == 2
     assert SECRET.rstrip("=") not in ended.err
-    assert told(ended)[0] == "storage option number 2 is not KEY=VALUE"
+    assert told(ended)[0] == "--storage-option number 2 is not KEY=VALUE"
 
 
 def test_a_control_character_in_an_error_cannot_drive_the_terminal(run: Run, tmp_path: Path) -> None:

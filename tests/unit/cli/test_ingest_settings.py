@@ -31,6 +31,38 @@ def test_print_config_shows_what_holds_and_hides_secrets(run: Run, tmp_path: Pat
     assert "hidden" not in ended.out
 
 
+def test_every_flag_is_a_setting(run: Run) -> None:
+    flags = {
+        "--event-time-format": ("event_time_format", "dd.MM.yyyy"),
+        "--event-time-unit": ("event_time_unit", "ms"),
+        "--time-column": ("time_column", "period"),
+        "--format": ("format", "csv"),
+        "--schema": ("schema", "ts timestamp"),
+        "--rejects": ("rejects", "elsewhere"),
+        "--run-id": ("run_id", "monday"),
+        "--stream": ("stream", "continuous"),
+        "--checkpoint-location": ("checkpoint_location", "progress"),
+        "--trigger-interval": ("trigger_interval", "5 seconds"),
+    }
+    words = [word for flag, (_, value) in flags.items() for word in (flag, value)]
+    switches = ("--merge-schema", "--no-sidecar", "--checkpoint", "--property", "delta.appendOnly=true")
+    ended = run("ingest", "in", "out", *words, *switches, "--print-config")
+    shown = tomllib.loads(ended.out)["ingest"]
+    assert {name: shown[name] for name, _ in flags.values()} == dict(flags.values())
+    assert (shown["merge_schema"], shown["write_sidecar"], shown["checkpoint"]) == (True, False, True)
+    assert shown["properties"] == {"delta.appendOnly": "true"}
+
+
+def test_a_switch_turns_off_what_a_variable_turned_on(run: Run) -> None:
+    variables = {
+        f"LAZYDELTA_INGEST_{name}": value
+        for name, value in (("MERGE_SCHEMA", "true"), ("CHECKPOINT", "true"), ("WRITE_SIDECAR", "false"))
+    }
+    switches = ("--no-merge-schema", "--no-checkpoint", "--sidecar")
+    shown = tomllib.loads(run("ingest", *switches, "--print-config", **variables).out)["ingest"]
+    assert (shown["merge_schema"], shown["checkpoint"], shown["write_sidecar"]) == (False, False, True)
+
+
 def test_a_wrong_setting_is_named_with_exit_code_2(run: Run) -> None:
     for arguments, named in (
         (("--granularity", "week"), "ingest.granularity is 'week'"),

@@ -132,6 +132,15 @@ def test_history_ends_at_the_version_asked_for(run: Run, table: TableBuilder) ->
     assert [line[0] for line in run("history", table.path, "--version", "1").lines] == ["1", "0"]
 
 
+def test_a_sample_is_as_large_as_it_is_told_to_be_and_follows_its_seed(run: Run, tmp_path: Path) -> None:
+    size = ("--files", "6", "--hours", "3", "--rows", "7", "--json")
+    one, other = (json.loads(run("sample", tmp_path / s, *size, "--seed", s).out) for s in ("5", "6"))
+    assert (one["files"], one["hours"], one["rows"], one["first_hour"]) == (6, 3, 42, "2026021021")
+    values = [ld.open(told["table"]).scan().to_arrow(["value"]) for told in (one, other)]
+    assert values[0].num_rows == values[1].num_rows == 42
+    assert not values[0].equals(values[1])
+
+
 def test_the_version_is_the_installed_one(run: Run) -> None:
     ended = run("--version")
     assert (ended.exit_code, ended.out) == (0, f"lazydelta {version('lazydelta')}\n")
@@ -175,3 +184,12 @@ def test_the_package_itself_runs_as_the_command() -> None:
     command = [sys.executable, "-m", "lazydelta", "--help"]
     ended = subprocess.run(command, capture_output=True, text=True, env=environment(), check=False)
     assert (ended.returncode, "explain" in ended.stdout) == (0, True)
+
+
+def test_help_lists_commands_as_a_newcomer_needs_them(run: Run) -> None:
+    told = run("--help", COLUMNS="80").out.partition("Commands:")[2].partition("\n\n")[0]
+    lines = [line for line in told.splitlines() if line.strip()]
+    names = [line.split()[0] for line in lines]
+    assert names[:2] == ["info", "files"]
+    assert names.index("sql") < names.index("serve") < names.index("vacuum")
+    assert [line for line in lines if line.endswith("...")] == []

@@ -86,6 +86,21 @@ def test_build_takes_an_older_version_another_column_and_another_folder(
     assert run("sidecar", "verify", table.path).exit_code == 4
 
 
+@pytest.mark.parametrize("how", ["option", "variable"])
+def test_sidecars_are_written_and_looked_for_where_readers_look(
+    run: Run, table: TableBuilder, how: str
+) -> None:
+    option = ["--storage-option", "delta.sidecar.directory=elsewhere"] if how == "option" else []
+    variables = {} if option else {"DELTA_SIDECAR_DIRECTORY": "elsewhere"}
+    for command in ("build", "verify", "show", "clean"):
+        ended = run("sidecar", command, table.path, *option, **variables)
+        assert ended.exit_code == 0, ended.err
+    assert list((table.path / "_delta_log/elsewhere").glob("*.manifest.json"))
+    assert not lazy_folder(table).exists()
+    explained = run("explain", table.path, "--json", *option, **variables)
+    assert json.loads(explained.out)["source"] == "sidecar 0 (manifest)"
+
+
 def test_build_gathers_commits_in_delta_files_once_there_are_many(run: Run, table: TableBuilder) -> None:
     for number in range(100, 160):
         table.commit(adds=numbered_files([number]))
@@ -205,9 +220,8 @@ def test_show_on_a_pipe_is_separated_by_tabs(run: Run, built: TableBuilder) -> N
 
 def test_show_on_a_terminal_is_a_table(built: TableBuilder) -> None:
     lines = on_terminal("sidecar", "show", built.path)
-    assert lines[0].split()[:5] == ["version", "kind", "level", "rows", "removed"]
-    assert lines[1].split()[1] == "sidecar"
-    assert lines[1].endswith("valid")
+    assert lines[0].split()[:5] == ["version", "kind", "state", "rows", "size"]
+    assert lines[1].split()[1:3] == ["sidecar", "valid"]
 
 
 def test_show_as_json_is_one_object_per_sidecar(run: Run, built: TableBuilder) -> None:

@@ -6,7 +6,10 @@ import csv
 import io
 import json
 import os
+import signal
 import subprocess
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -129,6 +132,53 @@ def test_a_file_keeps_its_mode_and_a_link_to_itself_is_refused(
     assert "the link leads to itself" in run("sql", readings, "select 1 as x", "--output", link).err
 
 
+@pytest.mark.parametrize(
+    ("number", "has_nameless", "code"),
+    [
+        (signal.SIGINT, False, 130),
+        (signal.SIGTERM, False, 143),
+        (signal.SIGTERM, True, 143),
+        (signal.SIGKILL, True, -signal.SIGKILL),
+    ],
+)
+def test_a_signal_leaves_nothing_of_a_file_and_an_old_one_as_it_was(
+    readings: str, tmp_path: Path, number: signal.Signals, has_nameless: bool, code: int
+) -> None:
+    """`has_nameless`: as on disks that have files without a name, or as on those that have none."""
+    folder, hook = tmp_path / "out", tmp_path / "hook"
+    folder.mkdir()
+    hook.mkdir()
+    (hook / "sitecustomize.py").write_text("" if has_nameless else "import os; del os.O_TMPFILE")
+    (folder / "o.csv").write_text("before")
+    query = "select * from t a, t b, t c, t d"  # its end is far away
+    with subprocess.Popen(
+        [*COMMAND, "sql", readings, query, "--output", str(folder / "o.csv")],
+        env=environment(PYTHONPATH=f"{hook}:{os.environ.get('PYTHONPATH', '')}"),
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        while not (begun := _bytes_under_way(process.pid, folder)) and process.poll() is None:
+            time.sleep(0.05)
+        process.send_signal(number)
+        assert process.wait(60) == code
+    assert begun
+    assert [(path.name, path.read_text()) for path in folder.iterdir()] == [("o.csv", "before")]
+
+
+def _bytes_under_way(process: int, folder: Path) -> int:
+    """How much it has written to files that it holds open in the folder."""
+    found = 0
+    for link in Path(f"/proc/{process}/fd").iterdir():
+        with suppress(OSError):
+            found += link.stat().st_size if str(link.readlink()).startswith(f"{folder}/") else 0
+    return found
+
+
+def test_a_new_file_has_the_usual_mode(run: Run, readings: str, tmp_path: Path) -> None:
+    (tmp_path / "usual").touch()
+    assert run("sql", readings, "select 1 as x", "--output", tmp_path / "new.csv").exit_code == 0
+    assert (tmp_path / "new.csv").stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
 def test_a_dash_is_stdout(run: Run, readings: str) -> None:
     assert run("sql", readings, "select 1 as x", "--output", "-").out == "x\n1\n"
 
@@ -139,6 +189,17 @@ def test_more_tables_are_named_by_an_option(run: Run, readings: str, tmp_path: P
     query = "select name, count(*) as c from this join d using (device) group by name"
     ended = run("sql", readings, query, "--table", f"d={other}", "--json")
     assert json.loads(ended.out) == {"name": "boiler", "c": 43}
+
+
+def test_the_table_has_the_name_of_its_folder_unless_another_was_given_it(
+    run: Run, readings: str, tmp_path: Path
+) -> None:
+    name = Path(readings).name
+    ended = run("sql", readings, f'select count(*) from "{name}"')
+    assert ended.lines[1] == run("sql", readings, "select count(*) from t").lines[1]
+    write_deltalake(tmp_path / "other", pa.table({"a": [1, 2, 3]}))
+    other = f"{name.upper()}={tmp_path / 'other'}"
+    assert run("sql", readings, f'select count(*) from "{name}"', "--table", other).lines[1] == "3"
 
 
 def test_a_reader_that_has_enough_ends_the_query(readings: str) -> None:
@@ -152,7 +213,7 @@ def test_a_reader_that_has_enough_ends_the_query(readings: str) -> None:
     assert process.stdout.readline() == b"id,_event_hour,value,device\n"
     process.stdout.readline()
     process.stdout.close()
-    assert process.wait(timeout=30) == 0
+    assert process.wait(timeout=120) == 0
     assert process.stderr.read() == b""
     process.stderr.close()
 
@@ -179,6 +240,12 @@ def test_wrong_requests_are_told(
     assert ended.exit_code == exit_code
     assert told in ended.err
     assert "Traceback" not in ended.err
+
+
+def test_a_query_spills_where_it_is_told_to(run: Run, readings: str, tmp_path: Path) -> None:
+    query = "select value from duckdb_settings() where name = 'temp_directory'"
+    ended = run("sql", readings, query, "--temp-directory", tmp_path, "--json")
+    assert Path(json.loads(ended.out)["value"]).parent == tmp_path
 
 
 def test_explain_tells_on_stderr_what_was_read(run: Run, readings: str) -> None:

@@ -92,20 +92,26 @@ def test_every_file_comes_out_in_the_end(large_table: Path) -> None:
     assert len(lines) == len(set(lines)) == ld.open(large_table).info().num_files
 
 
-@pytest.mark.parametrize("command", ["files", "explain"])
-def test_ctrl_c_during_a_scan_is_130_without_a_word(large_table: Path, command: str) -> None:
+@pytest.mark.parametrize(
+    ("command", "number", "code"),
+    [("files", signal.SIGINT, 130), ("explain", signal.SIGINT, 130), ("files", signal.SIGTERM, 143)],
+)
+def test_ctrl_c_during_a_scan_is_130_and_sigterm_143_without_a_word(
+    large_table: Path, command: str, number: signal.Signals, code: int
+) -> None:
     with started(command, large_table, "--debug") as process:
         assert process.stderr is not None
         assert b'"event":"opened"' in process.stderr.readline()
         assert b'"event":"scan"' in process.stderr.readline()  # it has begun
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         out, err = process.communicate(timeout=60)
-        assert process.returncode == 130
+        assert process.returncode == code
     assert b"Traceback" not in err
     assert out.count(b"\n") < FILES / 2
 
 
-def test_ctrl_c_ends_the_wait_for_a_store_that_stalls() -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_ctrl_c_ends_the_wait_for_a_store_that_stalls(number: signal.Signals, code: int) -> None:
     """The main thread waits inside the store's client, where Python cannot deliver the signal."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         options = {
@@ -121,9 +127,9 @@ def test_ctrl_c_ends_the_wait_for_a_store_that_stalls() -> None:
             connection, _ = silent.accept()
             with connection:
                 assert connection.recv(1)  # a request is under way and will never be answered
-                process.send_signal(signal.SIGINT)
+                process.send_signal(number)
                 out, err = process.communicate(timeout=100)
-    assert (process.returncode, out, err) == (130, b"", b"")
+    assert (process.returncode, out, err) == (code, b"", b"")
 
 
 @pytest.mark.parametrize(

@@ -341,7 +341,7 @@ def test_the_interpreter_ends_cleanly_with_readers_half_read(url: str) -> None:
         [sys.executable, "-c", textwrap.dedent(script)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "3 3\n", "")

@@ -19,6 +19,8 @@ from lazydelta.errors import CorruptDataError, InvalidRequestError, LazyDeltaErr
 from tests.support.row_tables import all_readings, eventually, readings_table
 
 READINGS = all_readings()
+# Of Arrow, for the whole process: they are started when there is work for one more of them, and stay.
+POOL_THREADS = pa.cpu_count() + pa.io_thread_count()
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +85,8 @@ def test_results_come_as_arrow_pandas_polars_and_batches(table: ld.Table) -> Non
     assert table.sql(query).fetchone() == (0, 0.0)
     assert table.sql(f"select id from ({query}) where id < 0").fetchone() is None
     assert table.sql(query).columns == ["id", "value"]
+    told = "<lazydelta.SqlResult of (id: int64, value: double), 0 batches handed out>"
+    assert repr(table.sql(query)) == told
 
 
 def test_columns_of_one_name_get_names_of_their_own(table: ld.Table) -> None:
@@ -186,8 +190,8 @@ def test_damage_in_a_data_file_comes_out_as_it_was(tmp_path: Path) -> None:
 def test_a_left_query_leaves_no_thread_behind(table: ld.Table) -> None:
     table.sql("select count(*) from t").fetchall()
     process = psutil.Process()  # Python's own list keeps the threads of others that once called it
-    before = process.num_threads()
-    for _ in range(5):
+    before = process.num_threads() + POOL_THREADS
+    for _ in range(2 * POOL_THREADS):
         found = table.sql("select t.* from t, range(100000)")
         assert found.next() is not None
         del found
@@ -211,10 +215,10 @@ def test_many_left_queries_take_no_more_than_a_few(
 
     threads, handles, rss = leave(10)
     assert eventually(lambda: leave(0)[0] <= threads)
-    after = leave(40)
-    assert eventually(lambda: leave(0)[0] <= threads)
-    assert after[1] <= handles
-    assert after[2] - rss < 24 * 2**20
+    leave(40)
+    assert eventually(lambda: leave(0)[0] <= threads + POOL_THREADS)
+    assert eventually(lambda: leave(0)[1] <= handles)
+    assert eventually(lambda: leave(0)[2] - rss < 24 * 2**20)
 
 
 def test_closing_from_another_thread_ends_a_query_that_gives_nothing_yet() -> None:
@@ -231,7 +235,7 @@ def test_closing_from_another_thread_ends_a_query_that_gives_nothing_yet() -> No
     thread.start()
     time.sleep(0.3)
     found.close()
-    thread.join(10)
+    thread.join(120)
     assert not thread.is_alive()
     assert "closed" in str(told[0])
 
@@ -245,12 +249,13 @@ def test_leaving_the_program_with_open_results_is_clean(url: str) -> None:
         "assert streamed.next().num_rows and grouped.next().num_rows\n"
     )
     command = [sys.executable, "-W", "error", "-c", program, url]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_what_does_not_fit_spills_and_is_cleaned_up(tmp_path: Path) -> None:
-    query = "select i, count(*) as c from range(2000000) r(i) group by i order by i desc"
+    # Each thread needs some memory that it cannot spill: as many as a machine has may need more than all.
+    query = "set threads = 1; select i, count(*) as c from range(2000000) r(i) group by i order by i desc"
     with ld.sql(query, memory_limit="50MB", temp_directory=tmp_path) as found:
         first = found.next()
         assert first is not None and first["i"][0].as_py() == 1999999

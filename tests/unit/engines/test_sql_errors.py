@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,6 +10,7 @@ import pytest
 from deltalake import write_deltalake
 
 import lazydelta as ld
+from lazydelta.engines.sql_errors import SqlContext, told
 from lazydelta.errors import InvalidRequestError, LazyDeltaError
 from tests.support.row_tables import readings_table
 
@@ -53,6 +55,40 @@ def test_a_wrong_query_shows_the_place_and_says_what_to_do(
     assert where in caught.value.where
     assert fix in caught.value.fix
     assert len(str(caught.value)) < 2000
+
+
+@pytest.mark.parametrize("query", ["select 9223372036854775807 + id from t", "select factorial(34)"])
+def test_a_value_out_of_range_is_no_lack_of_memory(table: ld.Table, query: str) -> None:
+    with pytest.raises(InvalidRequestError, match="a value is out of range") as caught:
+        table.sql(query).fetchall()
+    assert "memory" not in str(caught.value)
+
+
+def test_a_lack_of_memory_is_told_in_our_own_settings(table: ld.Table) -> None:
+    with pytest.raises(LazyDeltaError, match="needs more memory") as caught:
+        table.sql("select list(range) from range(10000000)", memory_limit="20MB").fetchall()
+    assert "memory_limit" in caught.value.fix
+    assert "SET " not in str(caught.value)
+
+
+def test_an_interrupted_query_is_not_told_as_wrong(url: str) -> None:
+    with ld.connect({"t": url}) as connection:
+        is_over = threading.Event()
+
+        def interrupt() -> None:
+            while not is_over.wait(0.2):  # one that comes before the query has begun is lost
+                connection.duckdb.interrupt()
+
+        interrupting = threading.Thread(target=interrupt)
+        interrupting.start()
+        with (
+            pytest.raises(LazyDeltaError, match="interrupted") as caught,
+            told(SqlContext("select 1")),
+        ):
+            connection.duckdb.execute("select count(*) from range(1000000000000)").fetchall()
+        is_over.set()
+        interrupting.join()
+    assert not isinstance(caught.value, InvalidRequestError)
 
 
 def test_a_connection_lists_all_its_tables_not_those_of_the_query(url: str) -> None:

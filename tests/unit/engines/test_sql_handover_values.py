@@ -29,6 +29,7 @@ NUMBERS = {
     "only NaN": [NAN, NAN],
     "infinite": [math.inf, -math.inf, 3.0],
 }
+# Groups are met in any order, and the greatest of 0.0 and -0.0 may be either: `+ 0.0` makes them one.
 QUERIES = """
     select max(x) from t
     select min(x) from t
@@ -39,8 +40,8 @@ QUERIES = """
     select max(distinct x) from t
     select 1, max(x) from t group by 1
     select max(x) from t group by ()
-    select max(x) from t group by grouping sets ((), (g))
-    select g, max(x), min(x) from t group by rollup (g) order by all
+    select max(x) + 0.0 from t group by grouping sets ((), (g)) order by grouping(g), g
+    select g, max(x) + 0.0, min(x) from t group by rollup (g) order by all
     select max(x) from (select x from t)
     select max(y) from (select x as y from t union all select f from t)
     with c as (select x from t) select max(x), min(x) from c

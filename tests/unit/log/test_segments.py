@@ -163,8 +163,21 @@ def test_rule_14_strange_names_in_the_log_are_ignored(tmp_path: Path, strategy: 
     (table.log / "_staged_commits").mkdir()
     (table.log / "_lazy").mkdir()
     (table.log / "_lazy" / f"v{9:020}.manifest.json").write_text("{}")
-    (table.log / f"{77:020}.json").mkdir()
+    (table.log / "v1.json").mkdir()
     assert live_keys(tmp_path, strategy=strategy) == table.live()
+
+
+@pytest.mark.parametrize("ahead", [0, 1, 2])
+def test_a_folder_in_the_place_of_a_commit_is_damage_and_not_an_older_version(
+    tmp_path: Path, ahead: int
+) -> None:
+    table = small_table(tmp_path).checkpoint(version=1)
+    commit = table.log / f"{table.version + ahead:020}.json"
+    commit.unlink(missing_ok=True)
+    commit.mkdir()
+    told = f"commit {table.version + 1} is missing" if ahead == 2 else "a folder is in the place of a file"
+    with pytest.raises(ld.errors.LazyDeltaError, match=told):
+        live_keys(tmp_path)
 
 
 def test_rule_14_a_log_without_any_commit_file_is_read_from_its_checkpoint(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import lazydelta as ld
-from lazydelta.errors import LazyDeltaError, VersionNotFoundError
+from lazydelta.errors import CorruptLogError, LazyDeltaError, VersionNotFoundError
 from tests.support import actions
 from tests.support.actions import COMMIT_STEP_MS, FIRST_COMMIT_MS
 from tests.support.reading import keys
@@ -107,6 +107,21 @@ def test_rule_15_from_the_enablement_version_on_only_in_commit_timestamps_count(
     assert version_at(table, base + 4999) == 1
     assert version_at(table, base + 5000) == 2
     assert version_at(table, base + 6000) == 3
+
+
+@pytest.mark.parametrize("enabled_at", ["two", "-2", "9" * 5000])
+def test_rule_15_an_enablement_version_that_is_none_is_an_error_that_names_it(
+    tmp_path: Path, enabled_at: str
+) -> None:
+    properties = {
+        "delta.enableInCommitTimestamps": "true",
+        "delta.inCommitTimestampEnablementVersion": enabled_at,
+    }
+    table = TableBuilder(tmp_path).commit(
+        metadata=actions.metadata(configuration=properties), protocol=ICT, in_commit_timestamp=FIRST_COMMIT_MS
+    )
+    with pytest.raises(CorruptLogError, match="inCommitTimestampEnablementVersion"):
+        version_at(table, FIRST_COMMIT_MS)
 
 
 def test_rule_15_times_before_the_enablement_never_reach_past_it(tmp_path: Path) -> None:

@@ -111,6 +111,18 @@ def test_a_number_of_thousands_of_digits_is_above_all_others(where: Any) -> None
     assert parse_where(str(predicate.expression)) == predicate.expression
 
 
+@pytest.mark.parametrize(
+    ("where", "what"),
+    [
+        ("a = x'" + "9" * 5_001 + "'", "a filter cannot contain a literal of so many digits"),
+        ("a < 1.5e" + "9" * 4_400, "a number is out of every range"),
+    ],
+    ids=["bytes", "exponent"],
+)
+def test_what_python_writes_no_number_of_is_refused(where: str, what: str) -> None:
+    assert refused(lambda: parse_where(where)).what == what
+
+
 # --- deep ----------------------------------------------------------------------
 
 

@@ -207,6 +207,12 @@ def test_zero_with_an_exponent_is_zero() -> None:
     assert bound_root("count = 0e500").value.as_py() == 0
 
 
+@pytest.mark.parametrize("zero", ["-0", "-0.", "-0e0", "-0.0", "-0e5"])
+def test_a_zero_below_zero_is_written_as_it_is_read(zero: str) -> None:
+    written = str(parse_where(f"count = {zero}"))
+    assert str(parse_where(written)) == written
+
+
 def test_a_list_keeps_only_values_that_the_type_has() -> None:
     root = bound_root("tiny in (5, 1.5, 3, 1000, 5, null)")
     assert isinstance(root, Member)

@@ -45,6 +45,8 @@ def test_a_multi_part_name_tells_part_and_parts() -> None:
         f"_commits/{V}.json",
         f"x{V}.json",
         f"{V}.compacted.json",
+        f"{V}.json\n",  # a second commit of the version otherwise
+        f"{V[:-1]}\N{ARABIC-INDIC DIGIT NINE}.json",
     ],
 )
 def test_other_names_are_none_of_deltas(name: str) -> None:

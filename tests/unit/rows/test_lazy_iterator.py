@@ -87,9 +87,9 @@ def test_a_pass_can_be_continued(scan: ld.Scan) -> None:
 
 
 def test_nothing_is_read_before_the_first_pull(scan: ld.Scan) -> None:
-    before = worker_threads()
+    before = worker_threads()  # of other scans, which end by themselves
     batches = scan.batches()
-    assert worker_threads() == before
+    assert set(worker_threads()) <= set(before)
     assert batches.schema.names == ["id", "_event_hour", "value", "device"]
     assert scan.estimate().source == "the sizes of the log's files"
 
@@ -151,7 +151,7 @@ def test_a_forked_child_is_told_instead_of_waiting_for_threads_it_has_not(url: s
         sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     """
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code), url], check=False, timeout=60, capture_output=True
+        [sys.executable, "-c", textwrap.dedent(code), url], check=False, timeout=300, capture_output=True
     )
     assert done.returncode == 7, done.stderr
 
@@ -251,7 +251,7 @@ def test_nothing_leaks_over_many_abandoned_scans(url: str, how: str) -> None:
     gc.collect()
     assert eventually(lambda: worker_threads() == [])
     assert eventually(lambda: open_handles() <= handles)
-    assert threading.active_count() <= threads
+    assert eventually(lambda: threading.active_count() <= threads)
 
 
 def ended(code: str) -> str:
@@ -260,7 +260,7 @@ def ended(code: str) -> str:
         [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
@@ -287,13 +287,16 @@ def test_the_interpreter_exits_cleanly_with_an_open_reader(url: str, holder: str
         "table.scan().page(5).rows.num_rows",
         "sum(batch.num_rows for batch in table.scan(order='desc').batches())",
         "table.sql('select sum(id) from t where id >= 0').fetchall()",
+        "asyncio.run(count(table.scan().files_async()))",
     ],
 )
 @pytest.mark.parametrize("pause", [0, 0.3])
 def test_a_thread_that_outlives_the_main_one_reads_to_its_end(url: str, work: str, pause: float) -> None:
     code = f"""
-        import threading, time, lazydelta as ld
+        import asyncio, threading, time, lazydelta as ld
         table = ld.open({url!r})
+        async def count(files):
+            return len([file async for file in files])
         def read():
             time.sleep({pause})
             print({work}, flush=True)

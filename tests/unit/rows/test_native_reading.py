@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given
+from hypothesis import given
 from hypothesis import settings as tried
 from hypothesis import strategies as st
 
@@ -21,6 +21,7 @@ from lazydelta.rows.parquet_file import OpenedFile, open_parquet, slices
 from lazydelta.settings import Settings
 from lazydelta.storage import ObjectReplacedError, ObjectTooShortError, open_storage
 from tests.support.data_files import DataFolder, field
+from tests.support.hypothesis_profile import BUSY_AND_SHARED
 
 ROWS = 60_000
 WAYS = ["in memory", "off the disk", "through Python"]
@@ -55,7 +56,7 @@ def test_every_way_gives_the_same_rows(tmp_path: Path, way: str, leaves: list[in
 
 
 @pytest.mark.parametrize("way", WAYS)
-@tried(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@tried(max_examples=15, suppress_health_check=BUSY_AND_SHARED, deadline=None)
 @given(
     how=st.fixed_dictionaries(
         {

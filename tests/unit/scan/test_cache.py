@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 
 import pytest
 
 import lazydelta as ld
+from lazydelta.memory_budget import MemoryBudget
 from lazydelta.scan.cache import ByteCache, CacheKind, Owner
 from lazydelta.settings import Settings
 from lazydelta.storage import access_digest
@@ -124,6 +126,28 @@ def test_threads_that_put_and_take_never_leave_the_books_wrong() -> None:
     assert stats.bytes == cache._bytes <= 50_000
     assert stats.entries == len(kept(cache))
     assert stats.hits + stats.misses == 8000
+
+
+def test_the_budget_is_told_in_order_what_several_threads_put_in_and_throw_out() -> None:
+    begun = threading.Event()
+
+    class SlowToHear(MemoryBudget):
+        """Whoever tells it of more is held up for a moment, in which another thread may tell of less."""
+
+        def cached(self, more_bytes: int) -> None:
+            if more_bytes > 0:
+                begun.set()
+                time.sleep(0.2)
+            super().cached(more_bytes)
+
+    budget = SlowToHear(1 << 20)
+    cache = ByteCache(budget)
+    putting = threading.Thread(target=put, args=(cache, "a"))
+    putting.start()
+    assert begun.wait(timeout=120)
+    cache.clear()
+    putting.join()
+    assert (budget.use().cache_bytes, budget.use().held_bytes) == (0, 0)
 
 
 @pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")

@@ -8,8 +8,10 @@ import pytest
 
 import lazydelta as ld
 from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.upkeep.build import build_sidecar
 from lazydelta.upkeep.deltas import write_delta_files
 from tests.support import actions
+from tests.support.cached import Asked
 from tests.support.long_tail import UNCACHED, changed, delta_files, grow, long_tail, scanned
 from tests.support.telemetry_table import SCHEMA, file_at, storage_of, telemetry
 
@@ -46,3 +48,17 @@ def test_the_newest_metadata_wins_wherever_it_stands(tmp_path: Path, at: str) ->
     for path in delta_files(table):  # the same by the commits themselves
         changed(path, lambda body: body.__setitem__(-40, body[-40] ^ 1))
     assert description(table.path) == {"before": "old"}.get(at, at)
+
+
+def test_a_sidecar_that_the_cache_knows_leaves_the_tail_to_the_delta_files(tmp_path: Path) -> None:
+    table = long_tail(tmp_path, stretches=(60,), rest=4)
+    build_sidecar(storage_of(table), config=SidecarConfig())
+    ld.cache.clear()
+    assert (
+        len(Asked(table.path, limit=1).files) == 1
+    )  # the sidecar is known by now, of the tail one commit is
+    second = Asked(table.path)
+    assert second.live == table.live()
+    assert "sidecar" in second.report.cache_hits
+    assert (second.report.delta_files, second.report.commits_read <= 14) == (1, True)
+    ld.cache.clear()

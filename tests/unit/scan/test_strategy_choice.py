@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 import lazydelta as ld
+from lazydelta.scan.strategy import choose_strategy
 from tests.support.actions import add
 from tests.support.table_builder import TableBuilder
 
@@ -54,6 +57,18 @@ def test_a_recent_partition_goes_reverse_and_a_rare_one_forward(tmp_path: Path) 
     assert chosen(table, where="date >= '2026-02-02'") == "reverse"
     assert chosen(table, where="date = '2026-01-01'") == "forward"
     assert chosen(table, where="date <= '2026-02-02'") == "forward"
+
+
+def test_a_file_time_beyond_all_years_is_no_error(tmp_path: Path) -> None:
+    table = table_with(tmp_path, checkpoint_files=1000, commits=3)
+    snapshot = ld.open(str(table.path))._snapshot
+    first, *others = snapshot.segment.commits
+    far = msgspec.structs.replace(first.info, modified_ms=10**17)
+    commits = (msgspec.structs.replace(first, info=far), *others)
+    segment = msgspec.structs.replace(snapshot.segment, commits=commits)
+    predicate = ld.open(str(table.path)).scan("date = '2026-02-02'").source.files().predicate
+    strategy, reason = choose_strategy(segment, ld.LazyScanConfig(), predicate, None)
+    assert (strategy, reason) == ("forward", "most files are in the checkpoint")
 
 
 def test_without_a_checkpoint_there_is_only_the_tail(tmp_path: Path) -> None:

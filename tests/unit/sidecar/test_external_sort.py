@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
@@ -119,12 +120,10 @@ def test_sorted_streams_merge_to_one_sorted_stream(
     assert sorted(map(repr, found)) == sorted(map(repr, everything))
 
 
-def test_more_runs_than_are_merged_at_once_are_merged_in_two_steps(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_more_runs_than_are_merged_at_once_are_merged_in_two_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(external_sort, "_RUNS_MAX", 3)
     rng = np.random.default_rng(7)
-    with closing(ExternalSorter(_SCHEMA, _KEYS, 1, folder=str(tmp_path))) as sorter:
+    with closing(ExternalSorter(_SCHEMA, _KEYS, 1)) as sorter:
         for _ in range(11):
             values = rng.integers(0, 100, 50)
             sorter.add(_batch([(float(value), f"p{value}", int(value)) for value in values]))
@@ -145,12 +144,12 @@ def test_times_past_the_year_9999_sort_too() -> None:
     assert table.column(0).cast(pa.int64()).to_pylist() == [None, -(2**62), 5, 2**62]
 
 
-def test_memory_stays_within_the_limit_while_rows_go_to_disk(tmp_path: Path) -> None:
+def test_memory_stays_within_the_limit_while_rows_go_to_disk() -> None:
     memory_bytes = 4 << 20
     rng = np.random.default_rng(1)
     started = pa.total_allocated_bytes()
     most = 0
-    with closing(ExternalSorter(_SCHEMA, _KEYS, memory_bytes, folder=str(tmp_path))) as sorter:
+    with closing(ExternalSorter(_SCHEMA, _KEYS, memory_bytes)) as sorter:
         for _ in range(60):
             values = rng.random(10_000)
             texts = pc.binary_join_element_wise("part-", pc.cast(pa.array(values), pa.string()), "")
@@ -168,9 +167,13 @@ def test_memory_stays_within_the_limit_while_rows_go_to_disk(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("is_read", [False, True])
-def test_nothing_is_left_on_disk_after_an_error_or_a_kill(tmp_path: Path, *, is_read: bool) -> None:
+def test_nothing_is_left_on_disk_after_an_error_or_a_kill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_read: bool
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
     def sort_and_fail() -> None:
-        with closing(ExternalSorter(_SCHEMA, _KEYS, 1, folder=str(tmp_path))) as sorter:
+        with closing(ExternalSorter(_SCHEMA, _KEYS, 1)) as sorter:
             for number in range(5):
                 sorter.add(_batch([(float(number), "p", 1)]))
             assert sorter.is_on_disk
@@ -184,10 +187,11 @@ def test_nothing_is_left_on_disk_after_an_error_or_a_kill(tmp_path: Path, *, is_
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     missing = tmp_path / "missing"
-    sorter = ExternalSorter(_SCHEMA, _KEYS, 1, folder=str(missing))
-    with pytest.raises(StorageError, match="could not be written") as caught:
+    monkeypatch.setattr(tempfile, "tempdir", str(missing))
+    sorter = ExternalSorter(_SCHEMA, _KEYS, 1)
+    with pytest.raises(StorageError, match="sorted rows could not be moved to disk") as caught:
         sorter.add(_batch([(1.0, "p", 1)]))
     assert caught.value.where == str(missing)
 
@@ -212,5 +216,5 @@ with closing(ExternalSorter(schema, ("path",), 1)) as sorter:
 """
     command = [sys.executable, "-W", "error", "-c", program]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "a sorted run could not be written to disk" in done.stdout
+    assert "sorted rows could not be moved to disk" in done.stdout
     assert done.stderr == ""

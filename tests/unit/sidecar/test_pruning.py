@@ -17,7 +17,8 @@ from lazydelta.sidecar.format.layout import SidecarLayout
 from lazydelta.sidecar.format.manifest import Manifest, ZoneBounds
 from lazydelta.sidecar.format.part_reader import PartReader
 from lazydelta.sidecar.format.part_writer import WrittenPart, store_part
-from lazydelta.sidecar.read.pruning import possible_by_footer, possible_parts, possible_row_groups
+from lazydelta.sidecar.read.footer_pruning import possible_by_footer
+from lazydelta.sidecar.read.pruning import possible_parts, possible_row_groups
 from lazydelta.storage import Storage
 from tests.support import actions
 from tests.support.actions import Action

@@ -165,8 +165,23 @@ def test_a_rewritten_checkpoint_is_fine_where_the_crc_has_the_same_counts(tmp_pa
     assert "counts" in str(reason(storage, manifest, segment_of(storage)))
     builder.crc(numFiles=None)
     assert "not those" in str(reason(storage, manifest, segment_of(storage)))
-    (builder.log / f"{1:020}.crc").write_text("{")
-    assert "not those" in str(reason(storage, manifest, segment_of(storage)))
+    for nonsense in ("{", '{"later":' + "[" * 200_000):
+        (builder.log / f"{1:020}.crc").write_text(nonsense)
+        assert "not those" in str(reason(storage, manifest, segment_of(storage)))
+
+
+def test_a_crc_that_is_too_large_is_not_read_to_prove_a_sidecar(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    builder = table(tmp_path)
+    storage = storage_at(tmp_path)
+    manifest = manifest_of(storage, segment_of(storage))
+    whole = builder.log_file("*.checkpoint.parquet")
+    whole.rename(builder.log / f"{1:020}.checkpoint.0000000001.0000000001.parquet")
+    monkeypatch.setattr(limits, "CRC_BYTES_MAX", builder.log_file("*1.crc").stat().st_size - 1)
+    segment, before = segment_of(storage), storage.counters.snapshot().bytes_read
+    assert "not those" in str(reason(storage, manifest, segment))
+    assert storage.counters.snapshot().bytes_read == before
 
 
 def test_a_commit_that_vanished_since_the_listing_proves_nothing(tmp_path: Path) -> None:

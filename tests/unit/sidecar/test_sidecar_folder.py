@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +109,39 @@ def test_zone_maps_are_cut_so_that_the_manifest_stays_small() -> None:
     count = limits.SIDECAR_ZONE_ENTRIES_MAX // 10
     manifest = manifest_of(*[(part, groups)] * count)
     assert [zone.path for zone in manifest.parts[0].bounds] == [(f"c{n}",) for n in range(10)]
+
+
+def test_the_order_column_is_told_of_any_number_of_parts() -> None:
+    part, groups = part_of(2, 0)
+    manifest = manifest_of(*[(part, groups)] * (limits.SIDECAR_ZONE_ENTRIES_MAX + 1))
+    assert {zone.path for part in manifest.parts for zone in part.bounds} == {LAYOUT.zone_columns[0].path}
+
+
+def test_a_long_manifest_is_packed(tmp_path: Path) -> None:
+    part, _ = part_of(2, 0)
+    names = [f"{part.file[:38]}.{number:05d}.parquet" for number in range(2_000)]
+    manifest = manifest_of(*((msgspec.structs.replace(part, file=name), []) for name in names))
+    body = encode_manifest(manifest)
+    assert len(gzip.decompress(body)) > limits.MANIFEST_PLAIN_BYTES_MAX > 4 * len(body)
+    assert body == encode_manifest(manifest), "the same manifest is the same bytes"
+    stored_text(tmp_path, body)
+    assert read_manifest(storage_at(tmp_path), FOLDER, 7) == manifest
+
+
+@pytest.mark.parametrize("harm", ["cut", "followed", "flipped", "bomb", "empty"])
+def test_a_packed_manifest_that_does_not_unpack_is_damaged(tmp_path: Path, harm: str) -> None:
+    part, groups = part_of(2, 0)
+    body = bytearray(encode_manifest(manifest_of(*[(part, groups)] * 2_000)))
+    harmed: dict[str, Callable[[], bytes]] = {
+        "cut": lambda: bytes(body[:-9]),
+        "followed": lambda: bytes(body) + b"x",
+        "flipped": lambda: bytes(body[:500] + bytes([body[500] ^ 255]) + body[501:]),
+        "bomb": lambda: gzip.compress(bytes(limits.MANIFEST_BYTES_MAX + 1)),
+        "empty": lambda: bytes(body[:10]),
+    }
+    stored_text(tmp_path, harmed[harm]())
+    with pytest.raises(DamagedSidecarError, match="the manifest cannot be read"):
+        read_manifest(storage_at(tmp_path), FOLDER, 7)
 
 
 def test_an_empty_table_has_a_manifest_without_parts(tmp_path: Path) -> None:
@@ -251,6 +286,16 @@ def test_absurd_numbers_of_a_row_group_are_damage(
     stored_text(tmp_path, with_checksum(raw))
     with pytest.raises(DamagedSidecarError, match=reason):
         read_manifest(storage_at(tmp_path), FOLDER, 7)
+
+
+def test_row_groups_that_do_not_follow_their_parts_are_damage(tmp_path: Path) -> None:
+    """Which row group of a part an entry is of is told by its place alone."""
+    raw = json.loads(encode_manifest(manifest_of(part_of(5, 0), part_of(5, 1))))
+    first, second, *others = raw["row_groups"]
+    for odd in ([second, first, *others], [*others, first, second]):
+        stored_text(tmp_path, with_checksum(raw | {"row_groups": odd}))
+        with pytest.raises(DamagedSidecarError, match="not in the order of its parts"):
+            read_manifest(storage_at(tmp_path), FOLDER, 7)
 
 
 def test_a_part_named_twice_is_damage(tmp_path: Path) -> None:

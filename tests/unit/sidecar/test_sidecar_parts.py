@@ -75,7 +75,8 @@ def hours(count: int, per_hour: int = 10) -> list[Action]:
 # --- round trip ------------------------------------------------------------------
 
 
-@given(adds=adds_of(EVERY_TYPE, max_size=30), group=st.integers(1, 9), is_tiered=st.booleans())
+# Twenty: with a row group for each row, footers of so many columns leave room for 26.
+@given(adds=adds_of(EVERY_TYPE, max_size=20), group=st.integers(1, 9), is_tiered=st.booleans())
 def test_what_is_written_is_read_back(
     tmp_path_factory: pytest.TempPathFactory, adds: list[Action], group: int, is_tiered: bool
 ) -> None:

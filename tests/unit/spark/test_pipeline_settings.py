@@ -53,6 +53,23 @@ def written(tmp_path: Path, text: str) -> str:
     return str(path)
 
 
+def test_sidecars_go_where_readers_look(tmp_path: Path) -> None:
+    path = written(tmp_path, '[delta.sidecar]\ndirectory = "by-file"\n')
+    option = {"storage_options": {"delta.sidecar.directory": "by-option"}}
+    variable = {"DELTA_SIDECAR_DIRECTORY": "by-variable"}
+    assert load_config({}, environment={}, config_file=path).sidecar.folder == "_delta_log/by-file"
+    assert load_config({}, environment=variable, config_file=path).sidecar.folder == "_delta_log/by-variable"
+    assert load_config(option, environment=variable).sidecar.folder == "_delta_log/by-option"
+    own = {**variable, "LAZYDELTA_SIDECAR_FOLDER": "_delta_log/own"}
+    assert load_config({}, environment=own).sidecar.folder == "_delta_log/own"
+
+
+def test_one_file_serves_the_pipeline_and_readers_of_other_locations(tmp_path: Path) -> None:
+    path = written(tmp_path, '[ingest]\ntarget = "t"\n[locations."s3://other/"]\naccess_key_id = "k"\n')
+    assert load_config({}, environment={CONFIG_VARIABLE: path}).target == "t"
+    assert list(build_settings({}, environment={CONFIG_VARIABLE: path}).locations) == ["s3://other/"]
+
+
 def test_without_anything_the_defaults_hold() -> None:
     config = load_config({}, environment={})
     assert config == IngestConfig()

@@ -22,7 +22,7 @@ from lazydelta.spark.sidecar_task import (
     write_parts,
 )
 from lazydelta.storage.local import LocalStorage
-from lazydelta.upkeep.build import plan_build
+from lazydelta.upkeep.build_plan import plan_build
 from tests.support.actions import add
 from tests.support.table_builder import TableBuilder
 

@@ -13,7 +13,7 @@ from lazydelta.spark.sidecar_job import NotForSparkError, worker_failure
 from lazydelta.spark.sidecar_task import UnsortedRowsError
 from lazydelta.storage import ObjectNotFoundError
 from lazydelta.storage.local import LocalStorage
-from lazydelta.upkeep.build import BuildPlan, plan_build
+from lazydelta.upkeep.build_plan import BuildPlan, plan_build
 from tests.support.table_builder import TableBuilder
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
+import textwrap
 import threading
 import time
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 from lazydelta import limits
@@ -20,6 +24,7 @@ from lazydelta.storage.providers import (
     provider_of,
     provider_serial,
 )
+from tests.support.row_tables import eventually
 
 
 class Counted:
@@ -37,6 +42,15 @@ class Counted:
         return answer
 
 
+def let_pass(provider: RenewingProvider, seconds: float) -> None:
+    """As if so much time had gone by since the credentials came."""
+    held, gone = provider._held, timedelta(seconds=seconds)
+    assert held is not None
+    provider._held = msgspec.structs.replace(
+        held, expires_at=held.expires_at - gone, renew_at=held.renew_at - gone
+    )
+
+
 def test_a_provider_is_asked_once_while_its_answer_lasts() -> None:
     counted = Counted(lifetime_seconds=3600)
     provider = provider_of(counted, kind="azure")
@@ -50,21 +64,21 @@ def test_a_provider_is_asked_once_while_its_answer_lasts() -> None:
 
 
 def test_a_provider_is_asked_again_before_its_answer_ends() -> None:
-    counted = Counted(lifetime_seconds=0.2)
+    counted = Counted(lifetime_seconds=60)
     provider = provider_of(counted, kind="azure")
     assert provider()["token"] == "token 1"
     assert provider()["token"] == "token 1"
-    time.sleep(0.12)
+    let_pass(provider, 31)
     assert provider()["token"] == "token 2"
 
 
 def test_what_is_held_serves_until_its_end_where_a_provider_fails_meanwhile() -> None:
-    answers = iter([{"token": "t", "expires_at": datetime.now(UTC) + timedelta(seconds=0.3)}])
+    answers = iter([{"token": "t", "expires_at": datetime.now(UTC) + timedelta(seconds=60)}])
     provider = provider_of(lambda: next(answers), kind="azure")
     assert provider()["token"] == "t"
-    time.sleep(0.2)
+    let_pass(provider, 40)
     assert provider()["token"] == "t"
-    time.sleep(0.15)
+    let_pass(provider, 25)
     with pytest.raises(ProviderProblem, match="StopIteration"):
         provider()
 
@@ -99,13 +113,15 @@ def test_requests_that_are_refused_together_ask_the_provider_once(monkeypatch: p
     assert provider.renew(provider.renewals)
 
 
-def test_a_request_that_begins_during_a_renewal_may_be_tried_again() -> None:
+def test_a_request_that_begins_during_a_renewal_may_be_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "CREDENTIAL_LEASE_SECONDS", 1.5)  # longer than a busy machine takes to look
     provider = provider_of(Counted(), kind="azure")
     provider()
     renewing = threading.Thread(target=provider.renew, args=(provider.renewals,))
     renewing.start()
-    time.sleep(limits.CREDENTIAL_LEASE_SECONDS / 4)
+    assert eventually(lambda: provider._renewals == 1)
     during = provider.renewals  # obstore may still have the old answer
+    assert during == 0
     renewing.join()
     assert provider.renew(during)
     assert provider.renewals == during + 1
@@ -126,7 +142,7 @@ def test_a_request_that_begins_during_a_renewal_may_be_tried_again() -> None:
         ),
         (
             "s3",
-            {"access_key_id": "a", "secret_access_key": "b", "token": "c", "expires_at": time.time() + 900},
+            {"access_key_id": "a", "secret_access_key": "b", "token": "c", "expires_at": 4_000_000_000},
             {"access_key_id": "a", "secret_access_key": "b", "token": "c"},
         ),
     ],
@@ -236,10 +252,12 @@ def test_what_is_held_is_not_shown() -> None:
 
 def test_requests_that_wait_for_one_answer_ask_once_whether_it_comes_or_not() -> None:
     calls: list[int] = []
+    begun = threading.Semaphore(0)
 
     def slow(is_good: bool) -> dict[str, str]:
         calls.append(1)
-        time.sleep(0.2)
+        assert all(begun.acquire(timeout=60) for _ in range(6))
+        time.sleep(0.3)  # from there it is a few steps until they wait
         if not is_good:
             raise ValueError("HUSHHUSH")
         return {"token": "t"}
@@ -249,6 +267,7 @@ def test_requests_that_wait_for_one_answer_ask_once_whether_it_comes_or_not() ->
         provider, outcomes = provider_of(lambda good=is_good: slow(good), kind="azure"), []
 
         def ask(asked: RenewingProvider, told: list[str]) -> None:
+            begun.release()
             try:
                 told.append(asked()["token"])
             except ProviderProblem as problem:
@@ -283,20 +302,26 @@ def test_the_lifetime_of_credentials_begins_when_they_come() -> None:
     def slow() -> dict[str, Any]:
         calls.append(1)
         time.sleep(0.3)
-        return {"token": "t", "expires_at": time.time() + 0.4}
+        return {"token": "t", "expires_at": datetime.now(UTC) + timedelta(seconds=60)}
 
     provider = provider_of(slow, kind="azure")
     for _ in range(3):
         provider()
     assert len(calls) == 1
+    held = provider._held
+    assert held is not None
+    assert held.expires_at - held.renew_at <= timedelta(seconds=30), "half of what is left, not of what was"
 
 
-def test_credentials_that_have_ended_already_are_not_asked_for_twice_by_one_request() -> None:
+def test_credentials_that_have_ended_already_are_not_asked_for_twice_by_one_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "CREDENTIAL_LEASE_SECONDS", 60.0)
     counted = Counted(lifetime_seconds=-60)
     provider = provider_of(counted, kind="azure")
     provider.prepare()
     assert provider()["token"] == "token 1"
-    time.sleep(limits.CREDENTIAL_LEASE_SECONDS + 0.05)
+    let_pass(provider, 61)
     assert provider()["token"] == "token 2"
 
 
@@ -307,3 +332,23 @@ def test_what_ends_the_program_passes_as_it_is(ending: type[BaseException]) -> N
 
     with pytest.raises(ending):
         provider_of(ask, kind="azure").prepare()
+
+
+def test_a_provider_that_never_answers_does_not_keep_the_program_from_ending() -> None:
+    code = """
+        import time, lazydelta as ld
+        options = {"delta.scan.timeout_seconds": "0.5", "region": "us-east-1"}
+        try:
+            ld.open("s3://bucket/t", storage_options=options, credential_provider=lambda: time.sleep(600))
+        except ld.errors.StorageError as error:
+            print(error.what)
+    """
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout.startswith("the table was not open within 0.5 s")
+    assert done.stderr == ""

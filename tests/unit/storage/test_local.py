@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import psutil
 import pytest
 
 from lazydelta.errors import AccessDeniedError, StorageError
 from lazydelta.settings import Settings
 from lazydelta.storage import Deadline, ObjectNotFoundError, Storage, is_quick, open_storage
 from lazydelta.storage.local import LocalStorage
+from tests.support.handles import handles_of
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def names(storage: Storage, folder: str, after: str | None = None) -> list[str]:
     return sorted(info.name for info in storage.list_from(folder, after))
 
 
-def test_folders_are_not_objects_and_dead_links_and_pipes_are_listed_so_that_reading_them_fails(
+def test_folders_are_not_objects_and_what_stands_for_a_file_is_listed_so_that_reading_it_fails(
     tmp_path: Path, storage: Storage
 ) -> None:
     (tmp_path / "log" / "sub").mkdir(parents=True)
@@ -36,11 +36,13 @@ def test_folders_are_not_objects_and_dead_links_and_pipes_are_listed_so_that_rea
     (tmp_path / "log" / "alive").symlink_to(tmp_path / "log" / "a")
     (tmp_path / "log" / "dead").symlink_to(tmp_path / "nowhere")
     os.mkfifo(tmp_path / "log" / "pipe")
-    assert names(storage, "log") == ["log/a", "log/alive", "log/dead", "log/pipe"]
+    (tmp_path / "log" / "x.json").mkdir()
+    assert names(storage, "log") == ["log/a", "log/alive", "log/dead", "log/pipe", "log/x.json"]
     with pytest.raises(ObjectNotFoundError):
         storage.get("log/dead")
-    with pytest.raises(StorageError, match="a pipe"):
-        storage.get("log/pipe")
+    for name, what in (("log/pipe", "a pipe"), ("log/x.json", "a folder")):
+        with pytest.raises(StorageError, match=f"{what} is in the place of a file"):
+            storage.get(name)
 
 
 def test_a_file_where_a_folder_should_be_lists_as_empty(tmp_path: Path, storage: Storage) -> None:
@@ -151,11 +153,11 @@ def test_after_its_deadline_a_scan_asks_for_nothing(tmp_path: Path, storage: Sto
 
 def test_a_stream_that_is_dropped_closes_its_file(tmp_path: Path, storage: Storage) -> None:
     (tmp_path / "a").write_bytes(bytes(100))
-    before = psutil.Process().num_fds()
     stream = storage.get_stream("a", 10)
     next(stream)
+    assert handles_of(tmp_path) == [str(tmp_path / "a")]
     stream.close()  # type: ignore[attr-defined]
-    assert psutil.Process().num_fds() == before
+    assert handles_of(tmp_path) == []
 
 
 def test_its_repr_and_root_are_the_uri(tmp_path: Path) -> None:

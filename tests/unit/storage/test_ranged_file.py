@@ -40,7 +40,7 @@ def opened(storage: Storage, name: str = "x", size: int = len(BODY)) -> tuple[Ra
 
 def settled(storage: Storage, requests: int) -> int:
     """Requests so far, once read-ahead has had the time to make that many."""
-    give_up = time.monotonic() + 5
+    give_up = time.monotonic() + 60
     while storage.counters.snapshot().requests < requests and time.monotonic() < give_up:
         time.sleep(0.005)
     time.sleep(0.02)

@@ -78,9 +78,9 @@ def test_pauses_do_not_reach_past_the_scans_deadline(monkeypatch: pytest.MonkeyP
         sleep(seconds)
 
     monkeypatch.setattr(time, "sleep", slept)
-    with pytest.raises(StorageError, match=r"the scan.s deadline of 0\.05 s passed"):
-        with_retries(Flaky(99), retrier(IoCounters(), attempts=99, first=2.0, scan=Deadline.after(0.05)))
-    assert 0 < sum(pauses) <= 0.05
+    with pytest.raises(StorageError, match=r"the scan.s deadline of 1 s passed"):
+        with_retries(Flaky(99), retrier(IoCounters(), attempts=99, first=4.0, scan=Deadline.after(1)))
+    assert 0 < sum(pauses) <= 1
 
 
 def test_progress_gives_a_stream_all_its_attempts_again() -> None:
@@ -160,11 +160,11 @@ def test_the_last_attempt_is_not_followed_by_a_question(pauses: list[float]) -> 
 
 
 def test_waiting_for_ones_turn_does_not_count_as_trying() -> None:
-    attempts = retrier(IoCounters(), timeout=0.05)
-    time.sleep(0.06)
+    attempts = retrier(IoCounters(), timeout=1.0)
+    time.sleep(1.01)
     attempts.begin()
     attempts.failed(TransientError("it broke", "x"))
-    time.sleep(0.06)
+    time.sleep(1.01)
     attempts.begin()
     with pytest.raises(StorageError, match="within"):
         attempts.failed(TransientError("it broke", "x"))

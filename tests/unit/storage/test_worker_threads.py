@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from contextvars import ContextVar
 
 import pytest
 
 from lazydelta.storage.at_once import AtOnce
+from lazydelta.storage.own_thread import OwnThread
 from lazydelta.storage.worker_threads import WorkerThreads
 
 
@@ -25,3 +27,12 @@ def test_what_was_closed_takes_nothing_more() -> None:
 def test_what_fails_at_once_is_raised_where_the_result_is_asked_for() -> None:
     failed = AtOnce().submit(int, "x")
     assert isinstance(failed.exception(), ValueError)
+
+
+def test_a_call_in_a_thread_of_its_own_has_the_context_of_who_gives_it() -> None:
+    name = ContextVar("name", default="")
+    name.set("x")
+    given = OwnThread("beside").submit(lambda: (name.get(), threading.current_thread().name))
+    assert given.result() == ("x", "beside")
+    assert isinstance(OwnThread("beside").submit(int, "x").exception(), ValueError)
+    assert not OwnThread("beside").submit(int).cancel()

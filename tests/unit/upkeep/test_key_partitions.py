@@ -8,12 +8,12 @@ from contextlib import closing
 from pathlib import Path
 
 import numpy as np
-import psutil
 import pyarrow as pa
 import pytest
 
 from lazydelta.errors import StorageError
 from lazydelta.upkeep.key_partitions import KeyPartitions, partition_count, path_hashes
+from tests.support.handles import handles_of
 
 SCHEMA = pa.schema([pa.field("path", pa.string()), pa.field("number", pa.int64())])
 
@@ -73,15 +73,13 @@ def test_rows_on_disk_have_no_name_and_are_gone_after_closing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    process = psutil.Process()
-    handles = process.num_fds()
     with closing(KeyPartitions(SCHEMA, count=3, memory_bytes=1)) as rows:
         rows.add(batch(0, 10))
         assert rows.is_on_disk
         assert list(tmp_path.iterdir()) == []
-        assert process.num_fds() == handles + 1
+        assert len(handles_of(tmp_path)) == 1
     gc.collect()
-    assert process.num_fds() == handles
+    assert handles_of(tmp_path) == []
 
 
 def test_a_disk_that_refuses_is_an_error_with_a_fix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

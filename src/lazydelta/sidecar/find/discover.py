@@ -27,7 +27,7 @@ from lazydelta.log.segment import LogSegment
 from lazydelta.protocol.actions import Metadata
 from lazydelta.sidecar.find.delta_chain import DeltaChain
 from lazydelta.sidecar.find.search import SidecarSearch
-from lazydelta.sidecar.format.binding import mismatch
+from lazydelta.sidecar.format.binding import segment_mismatch
 from lazydelta.sidecar.format.folder import read_manifest
 from lazydelta.sidecar.format.manifest import Manifest, Part
 from lazydelta.sidecar.format.memory import SidecarMemory
@@ -66,9 +66,7 @@ class SidecarAwareProvider:
 
     def pinned(self, segment: LogSegment) -> None:
         """Judge the sidecar of the segment's checkpoint while the state is read."""
-        self._segment = segment
-        self._deltas = DeltaChain(segment, self.reading.folder)
-        self._by_manifest = self._footers = self._found = self._refused = None
+        self._begin_anew(segment)
         if self.reading.is_enabled and self.reading.uses_manifest and segment.checkpoint is not None:
             manifest = self._manifest_of(segment.floor)
             self._by_manifest = self._workers().submit(self._judged, self._storage, segment, manifest.result)
@@ -136,6 +134,12 @@ class SidecarAwareProvider:
         finally:
             self._looking.release()
 
+    def _begin_anew(self, segment: LogSegment) -> None:
+        """Of this segment nothing is known yet."""
+        self._segment = segment
+        self._deltas = DeltaChain(segment, self.reading.folder)
+        self._by_manifest = self._footers = self._found = self._refused = None
+
     def _discovered(self, storage: Storage, deadline: Deadline) -> Discovery:
         segment = self._segment
         if not self.reading.is_enabled or segment is None or segment.checkpoint is None:
@@ -163,14 +167,7 @@ class SidecarAwareProvider:
         version = segment.floor
         try:
             manifest = read()
-            reason = mismatch(
-                storage,
-                manifest,
-                checkpoint=segment.checkpoint,
-                commit=segment.checkpoint_commit,
-                crc=next((crc for crc in segment.crcs if crc.version == version), None),
-                table_id=manifest.metadata.id,
-            )
+            reason = segment_mismatch(storage, manifest, segment)
         except ObjectNotFoundError:
             return NOTHING
         except LazyDeltaError as trouble:

@@ -7,13 +7,10 @@ reason. Whether it is worth its longer tail is told by bytes, decided by whoever
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from lazydelta.log.segment import LogSegment, list_log
 from lazydelta.sidecar.format.binding import foreign_reason
 from lazydelta.sidecar.format.damage import damaged
-from lazydelta.sidecar.format.folder import read_manifest
-from lazydelta.sidecar.format.manifest import Manifest
+from lazydelta.sidecar.format.folder import read_manifest, row_group_places
 from lazydelta.sidecar.read.pruner import Pruner
 from lazydelta.sidecar.read.reading import MetadataSource, MetadataTier, OlderSidecar
 from lazydelta.sidecar.read.row_group_plan import plan_reads
@@ -43,9 +40,10 @@ def bytes_through(older: OlderSidecar, pruner: Pruner | None) -> int:
     if plan.units is None:
         return older.commit_bytes + sum(manifest.parts[at].size_bytes for at in plan.parts)
     rows_read = {(unit.part, unit.row_group) for unit in plan.units}
-    places = _places(manifest)
     row_groups = sum(
-        group.byte_length for at, group in zip(places, manifest.row_groups, strict=True) if at in rows_read
+        group.byte_length
+        for place, group in zip(row_group_places(manifest), manifest.row_groups, strict=True)
+        if place in rows_read
     )
     return older.commit_bytes + row_groups + sum(manifest.parts[at].footer_bytes for at in plan.parts)
 
@@ -54,12 +52,3 @@ def checkpoint_bytes(segment: LogSegment) -> int:
     """What the checkpoint would cost, its projection left aside; the hint knows about files of a V2 one."""
     told = 0 if segment.hint is None else segment.hint.size_in_bytes or 0
     return max(told, 0 if segment.checkpoint is None else segment.checkpoint.size_bytes)
-
-
-def _places(manifest: Manifest) -> Iterable[tuple[int, int]]:
-    """(part, row group within it) of each of the manifest's row groups."""
-    seen: dict[int, int] = {}
-    for group in manifest.row_groups:
-        at = seen.get(group.part, 0)
-        seen[group.part] = at + 1
-        yield group.part, at

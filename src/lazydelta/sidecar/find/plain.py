@@ -21,16 +21,18 @@ import pyarrow.parquet as pq
 
 from lazydelta.log.checkpoint import CheckpointReader
 from lazydelta.log.file_rows import DELTA_FIELDS
+from lazydelta.log.footer_bounds import leaf_positions
 from lazydelta.log.parquet_part import ParquetPart
 from lazydelta.log.segment import LogSegment
 from lazydelta.protocol.actions import Metadata, Protocol
 from lazydelta.protocol.names import SIDECAR_FOLDER
 from lazydelta.protocol.schema import StructType, arrow_type, table_schema
-from lazydelta.sidecar.find.whole_build import footer_bytes, numbered_row_groups
+from lazydelta.sidecar.find.whole_build import footer_bytes
 from lazydelta.sidecar.format.binding import bound_file
 from lazydelta.sidecar.format.column_paths import Path, physical_leaves
 from lazydelta.sidecar.format.damage import damaged
-from lazydelta.sidecar.format.footer_ranges import OrderColumn, footer_ranges, leaves_of
+from lazydelta.sidecar.format.folder import numbered_row_groups
+from lazydelta.sidecar.format.footer_ranges import OrderColumn, footer_ranges
 from lazydelta.sidecar.format.foreign_part import ForeignPart, all_may_be_nan, foreign_schema, plain_type
 from lazydelta.sidecar.format.layout import FIXED_FIELDS, VECTOR_COLUMNS, SidecarLayout, layout_of
 from lazydelta.sidecar.format.manifest import FORMAT, Binding, Manifest
@@ -38,7 +40,7 @@ from lazydelta.sidecar.format.tier_file import TierFile
 from lazydelta.sidecar.read.reading import MetadataSource, MetadataTier
 from lazydelta.storage import ObjectInfo, Storage
 
-_NAME = re.compile(r"^v(\d{1,20})\.parquet$")
+_NAME = re.compile(r"v(\d{1,20})\.parquet", re.ASCII)
 _REQUIRED = ("path", "size", "modification_time")  # and compared with the checkpoint's
 _ON_REQUEST = ("tags", "base_row_id", "default_row_commit_version", "clustering_provider")
 _Extremes = tuple[object, object]
@@ -58,7 +60,7 @@ def list_plain(storage: Storage) -> dict[int, ObjectInfo]:
     """The plain sidecars by version; checkpoints' own files in that folder sort before them."""
     found = {}
     for info in storage.list_from(SIDECAR_FOLDER, "v"):
-        match = _NAME.match(info.name.rpartition("/")[2])
+        match = _NAME.fullmatch(info.name.rpartition("/")[2])
         if match is not None:
             found[int(match[1])] = info
     return found
@@ -153,7 +155,7 @@ def _extremes(footer: pq.FileMetaData, leaf: str, *, needs_all: bool = False) ->
 
     With `needs_all` some row without a value is as good as nothing told.
     """
-    at = leaves_of(footer).get(leaf)
+    at = leaf_positions(footer).get(leaf)
     found: list[_Extremes] = []
     for group in (footer.row_group(index) for index in range(footer.num_row_groups)):
         told = None if at is None else group.column(at).statistics

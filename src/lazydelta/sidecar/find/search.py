@@ -20,7 +20,7 @@ from lazydelta.protocol.actions import Metadata, Protocol
 from lazydelta.sidecar.find.older import older_sidecar
 from lazydelta.sidecar.find.plain import list_plain, plain_source
 from lazydelta.sidecar.find.whole_build import builds_of, manifest_of_build
-from lazydelta.sidecar.format.binding import mismatch
+from lazydelta.sidecar.format.binding import segment_mismatch
 from lazydelta.sidecar.format.damage import damaged
 from lazydelta.sidecar.format.folder import ListedFile, SidecarListing, list_sidecars
 from lazydelta.sidecar.format.manifest import Manifest
@@ -117,14 +117,7 @@ class SidecarSearch:
     def _by_footers(self, build: list[ListedFile], state: _AskState) -> Manifest:
         storage, segment = self._storage, self._segment
         manifest = manifest_of_build(storage, self._reading.folder, build, state=state, memory=self._memory)
-        reason = mismatch(
-            storage,
-            manifest,
-            checkpoint=segment.checkpoint,
-            commit=segment.checkpoint_commit,
-            crc=next((crc for crc in segment.crcs if crc.version == segment.floor), None),
-            table_id=manifest.metadata.id,
-        )
+        reason = segment_mismatch(storage, manifest, segment)
         if reason is not None:
             raise damaged(f"they are of another log: {reason}", storage.root)
         return manifest

@@ -9,7 +9,7 @@ comes out is a manifest like any other; its binding is yet to be checked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import partial
 
@@ -22,10 +22,10 @@ from lazydelta.protocol.actions import Metadata, Protocol
 from lazydelta.protocol.schema import PrimitiveType, table_schema
 from lazydelta.sidecar.format.column_paths import physical_leaves
 from lazydelta.sidecar.format.damage import damaged
-from lazydelta.sidecar.format.folder import ListedFile, SidecarListing
+from lazydelta.sidecar.format.folder import ListedFile, SidecarListing, numbered_row_groups
 from lazydelta.sidecar.format.footer_ranges import FooterRanges, OrderColumn, footer_ranges
 from lazydelta.sidecar.format.layout import field_kind, field_path
-from lazydelta.sidecar.format.manifest import FORMAT, Manifest, Part, RowGroup
+from lazydelta.sidecar.format.manifest import FORMAT, Manifest, Part
 from lazydelta.sidecar.format.memory import SidecarMemory
 from lazydelta.sidecar.format.names import Tier
 from lazydelta.sidecar.format.part_encoding import NAN_KEY
@@ -92,16 +92,6 @@ def manifest_of_build(
     _check_together(opened, where)
     protocol, metadata = state()
     return _manifest(opened, protocol=protocol, metadata=metadata)
-
-
-def numbered_row_groups(of_parts: Iterable[Sequence[RowGroup]]) -> tuple[RowGroup, ...]:
-    """Row groups counted over all parts; none where they are too many for a manifest."""
-    flat = [(part, group) for part, groups in enumerate(of_parts) for group in groups]
-    if len(flat) > limits.MANIFEST_ROW_GROUPS_MAX:
-        return ()
-    return tuple(
-        msgspec.structs.replace(group, index=index, part=part) for index, (part, group) in enumerate(flat)
-    )
 
 
 def order_type(metadata: Metadata, path: Sequence[str], root: str) -> str | None:

@@ -12,11 +12,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 
-import msgspec
-
 from lazydelta import limits
-from lazydelta.log.segment import CheckpointFiles, LogFile, LogListing
-from lazydelta.protocol.actions import VersionChecksum
+from lazydelta.log.checksum import read_checksum
+from lazydelta.log.segment import CheckpointFiles, LogFile, LogListing, LogSegment
 from lazydelta.protocol.names import LOG_FOLDER
 from lazydelta.sidecar.format.delta_file import DeltaFacts
 from lazydelta.sidecar.format.manifest import Binding, BoundFile, Manifest
@@ -79,6 +77,18 @@ def mismatch(
         return f"{binding.commit.name} is not the commit it was built from"
     return _checkpoint_mismatch(
         storage, binding, checkpoint, crc, is_copy=not _has_etag(binding.commit, commit)
+    )
+
+
+def segment_mismatch(storage: Storage, manifest: Manifest, segment: LogSegment) -> str | None:
+    """Why the manifest does not belong to the segment's checkpoint; None if it does."""
+    return mismatch(
+        storage,
+        manifest,
+        checkpoint=segment.checkpoint,
+        commit=segment.checkpoint_commit,
+        crc=next((crc for crc in segment.crcs if crc.version == segment.floor), None),
+        table_id=manifest.metadata.id,
     )
 
 
@@ -164,19 +174,12 @@ def _checkpoint_mismatch(
 
 def _counts_mismatch(storage: Storage, binding: Binding, crc: LogFile | None) -> str | None:
     reason = "the checkpoint's files are not those it was built from"
-    checksum = None if crc is None else _read_checksum(storage, crc)
+    checksum = None if crc is None else read_checksum(storage, crc)
     if checksum is None or checksum.num_files is None or checksum.table_size_bytes is None:
         return reason
     if (checksum.num_files, checksum.table_size_bytes) != (binding.num_files, binding.total_bytes):
         return f"{reason}, and the counts in the .crc differ"
     return None
-
-
-def _read_checksum(storage: Storage, crc: LogFile) -> VersionChecksum | None:
-    try:
-        return msgspec.json.decode(storage.get(crc.name), type=VersionChecksum)
-    except (ObjectNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
-        return None
 
 
 def _head_sha256(storage: Storage, file: LogFile) -> str | None:

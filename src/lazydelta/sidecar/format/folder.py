@@ -7,7 +7,7 @@ itself is `DamagedSidecarError`, with the reason; one that is not there stays `O
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -25,6 +25,7 @@ from lazydelta.sidecar.format.manifest import (
     RowGroup,
     decode_manifest,
     encode_manifest,
+    format_of,
 )
 from lazydelta.sidecar.format.names import SidecarFileKind, SidecarName, manifest_name, parse_name
 from lazydelta.storage import ObjectInfo, Storage
@@ -45,10 +46,6 @@ class SidecarListing(msgspec.Struct, frozen=True, kw_only=True):
     deltas: tuple[ListedFile, ...]  # by the checkpoint's version, then by the last version in it
     temporary: tuple[ObjectInfo, ...]  # what a writer that was killed left behind
     strangers: tuple[ObjectInfo, ...]  # what is none of ours
-
-
-class _FormatOnly(msgspec.Struct):
-    format: int
 
 
 def list_sidecars(storage: Storage, folder: str) -> SidecarListing:
@@ -81,7 +78,7 @@ def read_manifest(storage: Storage, folder: str, version: int) -> Manifest:
     where = f"{storage.root}/{name}"
     try:
         body = get_small(storage, name, limits.MANIFEST_BYTES_MAX)
-        found = msgspec.json.decode(body, type=_FormatOnly).format
+        found = format_of(body)
         if found != FORMAT:
             raise damaged(f"the manifest has format {found}, this reader knows {FORMAT}", where)
         manifest = decode_manifest(body)
@@ -120,7 +117,7 @@ def assemble(
     assert num_files == binding.num_files, f"{num_files} live rows for {binding.num_files} files"
     entries = tuple(_with_zones_cut(part, zones_max=_zones_max(len(parts))) for part, _ in parts)
     num_row_groups = sum(part.num_row_groups for part in entries)
-    row_groups = _numbered(parts) if num_row_groups <= limits.MANIFEST_ROW_GROUPS_MAX else ()
+    row_groups = numbered_row_groups(groups for _, groups in parts)
     return Manifest(
         format=FORMAT,
         version=version,
@@ -149,16 +146,26 @@ def row_groups_by_part(manifest: Manifest) -> list[list[RowGroup]]:
     return found
 
 
-def _numbered(parts: Sequence[tuple[Part, Sequence[RowGroup]]]) -> tuple[RowGroup, ...]:
-    flat = [(position, group) for position, (_, groups) in enumerate(parts) for group in groups]
+def row_group_places(manifest: Manifest) -> list[tuple[int, int]]:
+    """Of each of the manifest's row groups: the place of its part, and its own place in there."""
+    by_part = row_groups_by_part(manifest)
+    return [(part, at) for part, groups in enumerate(by_part) for at in range(len(groups))]
+
+
+def numbered_row_groups(of_parts: Iterable[Sequence[RowGroup]]) -> tuple[RowGroup, ...]:
+    """Row groups counted over all parts; none where they are too many for a manifest."""
+    flat = [(part, group) for part, groups in enumerate(of_parts) for group in groups]
+    if len(flat) > limits.MANIFEST_ROW_GROUPS_MAX:
+        return ()
     return tuple(
-        msgspec.structs.replace(group, index=index, part=position)
-        for index, (position, group) in enumerate(flat)
+        msgspec.structs.replace(group, index=index, part=part) for index, (part, group) in enumerate(flat)
     )
 
 
 def _zones_max(part_count: int) -> int:
-    return min(limits.SIDECAR_ZONE_COLUMNS_MAX, limits.SIDECAR_ZONE_ENTRIES_MAX // max(part_count, 1))
+    """Of columns; the first is the order column, without whose bounds every part would have to be opened."""
+    wanted = limits.SIDECAR_ZONE_ENTRIES_MAX // max(part_count, 1)
+    return max(1, min(limits.SIDECAR_ZONE_COLUMNS_MAX, wanted))
 
 
 def _with_zones_cut(part: Part, *, zones_max: int) -> Part:
@@ -184,6 +191,9 @@ def _row_group_nonsense(manifest: Manifest) -> str | None:
         return "it lists some row groups but not all"
     if any(group.part >= len(parts) for group in groups):
         return "a row group belongs to no part"
+    places = [(group.part, group.byte_offset) for group in groups]
+    if places != sorted(places):  # which of its part's an entry is of is told by its place alone
+        return "its row groups are not in the order of its parts"
     counts = Counter(group.part for group in groups)
     if groups and any(counts[at] != part.num_row_groups for at, part in enumerate(parts)):
         return "a part has not the row groups that are listed"

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from lazydelta.log.footer_bounds import leaf_positions
 from lazydelta.protocol.value_text import values_from_text
 from lazydelta.sidecar.format.bound_text import bound_text
 from lazydelta.sidecar.format.column_paths import Path
@@ -80,15 +81,9 @@ def footer_ranges(
     return FooterRanges(row_groups=tuple(row_group_entries(footer, ranges)), whole=whole, bounds=(zone,))
 
 
-def leaves_of(footer: pq.FileMetaData) -> dict[str, int]:
-    """Every leaf's dotted path with its position."""
-    schema = footer.schema
-    return {schema.column(at).path: at for at in range(len(schema))}
-
-
 def _sides(footer: pq.FileMetaData, field: pa.Field, side: str, nan_counts: NanCounts) -> list[_Side]:
     """One for each row group."""
-    at = leaves_of(footer)[field.name]
+    at = leaf_positions(footer)[field.name]
     groups = [footer.row_group(group) for group in range(footer.num_row_groups)]
     nans = nan_counts.get(field.name, [0] * len(groups))
     if len(nans) != len(groups):  # nobody can tell whose counts they are

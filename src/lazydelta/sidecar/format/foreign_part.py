@@ -17,7 +17,7 @@ from lazydelta.sidecar.format.layout import FIXED_FIELDS, described
 from lazydelta.sidecar.format.manifest import Part
 
 _Roles = tuple[tuple[str, ...], ...]
-_NOT_TOLD = {"tight_bounds": pa.scalar(value=False)}
+_NOT_TOLD = {"tight_bounds": False}
 
 
 class ForeignPart(Part, frozen=True, kw_only=True, omit_defaults=True):
@@ -52,7 +52,7 @@ def plain_type(type_: pa.DataType) -> pa.DataType:
 def lacking_column(field: pa.Field, row_count: int) -> pa.Array:
     """What a column is that the file does not have."""
     value = _NOT_TOLD.get(field.name)
-    return pa.nulls(row_count, field.type) if value is None else pa.repeat(value, row_count)
+    return pa.nulls(row_count, field.type) if value is None else pa.repeat(pa.scalar(value), row_count)
 
 
 def all_may_be_nan(footer: pq.FileMetaData, schema: pa.Schema) -> Mapping[str, list[int]]:

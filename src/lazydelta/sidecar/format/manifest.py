@@ -4,22 +4,27 @@ Contract: written last and only if absent, so its presence is the commit. It nam
 range, removed rows and bounds, the row groups with their place (up to `limits.MANIFEST_ROW_GROUPS_MAX`), the
 protocol and metadata in force, and what binds it to the log it was made from.
 Fields that readers do not know are ignored; another `format` number is not for them. The text ends with the
-CRC-32 of all that stands before it: a digit that a disk has changed would else be believed.
+CRC-32 of all that stands before it: a digit that a disk has changed would else be believed. A long text is
+packed by gzip: the part list of a billion files is then a few requests' worth, not a megabyte.
 Design: docs/adr/0011-removed-rows-by-number.md.
 """
 
 from __future__ import annotations
 
+import gzip
 import re
 import zlib
 from typing import Annotated
 
 import msgspec
 
+from lazydelta import limits
 from lazydelta.protocol.actions import Metadata, Protocol
 from lazydelta.protocol.schema import is_type_name
 
 FORMAT = 1
+_GZIP = b"\x1f\x8b"
+_GZIP_WINDOW = 31  # of zlib: expect its header
 _CHECKSUM = re.compile(rb',"crc32":(\d{1,10})\}$')
 # What no file and no table can have does not decode: nothing behind it has to ask again.
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
@@ -31,7 +36,7 @@ class BoundFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: str  # below _delta_log
     size_bytes: Count
     etag: str | None = None
-    head_sha256: str | None = None  # of the first 64 KiB; only for a commit
+    head_sha256: str | None = None  # of the first 64 KiB; of a commit, and of a checkpoint of few files
 
 
 class Binding(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,23 +141,49 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
     binding: Binding
 
 
+class _FormatOnly(msgspec.Struct):
+    format: int
+
+
 _MANIFEST = msgspec.json.Decoder(Manifest)
+_FORMAT_ONLY = msgspec.json.Decoder(_FormatOnly)
 
 
 def encode_manifest(manifest: Manifest) -> bytes:
-    """The manifest as JSON text."""
+    """The manifest as JSON text, packed where it is long."""
     text = msgspec.json.encode(manifest).removesuffix(b"}")
-    return b'%s,"crc32":%d}' % (text, zlib.crc32(text))
+    text = b'%s,"crc32":%d}' % (text, zlib.crc32(text))
+    return text if len(text) <= limits.MANIFEST_PLAIN_BYTES_MAX else gzip.compress(text, mtime=0)
+
+
+def format_of(body: bytes) -> int:
+    """The number of the format that a manifest is written in; raises as `decode_manifest` does."""
+    return _FORMAT_ONLY.decode(_text(body)).format
 
 
 def decode_manifest(body: bytes) -> Manifest:
     """The manifest in `body`; `msgspec.DecodeError` or `UnicodeDecodeError` where it is none."""
-    told = _CHECKSUM.search(body)
+    text = _text(body)
+    told = _CHECKSUM.search(text)
     if told is None:
         raise msgspec.DecodeError("it does not end with its checksum")
-    if int(told[1]) != zlib.crc32(body[: told.start()]):
+    if int(told[1]) != zlib.crc32(text[: told.start()]):
         raise msgspec.DecodeError("its checksum is not that of its text")
-    found = _MANIFEST.decode(body)
+    found = _MANIFEST.decode(text)
     if found.order_type is not None and not is_type_name(found.order_type):
         raise msgspec.DecodeError(f"the type {found.order_type!r} of its order is none")
     return found
+
+
+def _text(body: bytes) -> bytes:
+    """The JSON, unpacked as far as a manifest may be long."""
+    if not body.startswith(_GZIP):
+        return body
+    unpacker = zlib.decompressobj(_GZIP_WINDOW)
+    try:
+        text = unpacker.decompress(body, limits.MANIFEST_BYTES_MAX)
+    except zlib.error as damage:
+        raise msgspec.DecodeError(f"it does not unpack: {damage}") from damage
+    if not unpacker.eof or unpacker.unused_data:
+        raise msgspec.DecodeError("it does not unpack: it is cut, too long, or something follows it")
+    return text

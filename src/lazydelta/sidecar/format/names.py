@@ -13,14 +13,17 @@ from enum import Enum
 
 import msgspec
 
-LAZY_FOLDER = "_delta_log/_lazy"
+from lazydelta.protocol.names import LOG_FOLDER
+
+LAZY_FOLDER = f"{LOG_FOLDER}/_lazy"  # unless `delta.sidecar.directory` names another
 
 _NAME = re.compile(
-    r"^v(?P<version>\d{20})"
+    r"v(?P<version>\d{20})"
     r"(?:(?P<manifest>\.manifest\.json)"
     r"|_(?P<until>\d{20})\.delta\.parquet"
     r"|-(?P<build>[0-9a-f]{16})\.(?P<number>\d{5})(?:\.(?P<tier>index|stats))?\.parquet"
-    r")$"
+    r")",
+    re.ASCII,
 )
 
 
@@ -51,6 +54,11 @@ class SidecarName(msgspec.Struct, frozen=True, kw_only=True):
     until: int | None = None  # the last version in a delta file
 
 
+def sidecar_folder(directory: str) -> str:
+    """The folder of sidecars, below the table, by its name below the log."""
+    return f"{LOG_FOLDER}/{directory}"
+
+
 def new_build_id() -> str:
     """A random id that no other build has."""
     return secrets.token_hex(8)
@@ -74,7 +82,7 @@ def delta_name(version: int, until: int) -> str:
 
 def parse_name(name: str) -> SidecarName | None:
     """The parts of a base name, or None where it is not one of ours."""
-    match = _NAME.match(name)
+    match = _NAME.fullmatch(name)
     if match is None:
         return None
     version = int(match["version"])

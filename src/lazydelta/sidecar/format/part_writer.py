@@ -120,7 +120,7 @@ def write_part(
         writer.close()
     bodies = [sealed(sink.getvalue().to_pybytes()) for sink in sinks]
     names = [part_name(facts.version, facts.build, facts.number, tier) for tier in tiers]
-    return _written(names, bodies, facts=facts, layout=layout, zones=zones, total_bytes=total_bytes)
+    return written_part(names, bodies, facts=facts, layout=layout, zones=zones, total_bytes=total_bytes)
 
 
 def store_part(storage: Storage, config: SidecarConfig, written: WrittenPart) -> None:
@@ -137,7 +137,7 @@ def store_part(storage: Storage, config: SidecarConfig, written: WrittenPart) ->
             )
 
 
-def _written(
+def written_part(
     names: list[str],
     bodies: list[bytes],
     *,
@@ -146,6 +146,7 @@ def _written(
     zones: ZoneGatherer,
     total_bytes: int,
 ) -> WrittenPart:
+    """A part and its entry, of the bytes of its files and what was gathered of its rows."""
     whole = zones.part_range()
     is_tiered = len(names) > 1
     part = Part(

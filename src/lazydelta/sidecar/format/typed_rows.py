@@ -21,10 +21,7 @@ from lazydelta.protocol.statistics import (
     statistics_from_json,
     statistics_from_struct,
 )
-from lazydelta.sidecar.format.conform import conform
 from lazydelta.sidecar.format.layout import VECTOR_COLUMNS, SidecarLayout
-
-__all__ = ["BUILD_COLUMNS", "conform", "typed_rows"]
 
 # What to ask the log room for. Statistics come on top, in the form that a file has them: by `stats_paths` of
 # a `RowRequest`. A reader of commits alone asks for "stats" itself.

@@ -9,8 +9,6 @@ them behind: no error, no kill.
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import IO
@@ -18,10 +16,10 @@ from typing import IO
 import pyarrow as pa
 
 from lazydelta import limits
-from lazydelta.errors import StorageError
 from lazydelta.log.file_rows import Batches
 from lazydelta.sidecar.order.sort_keys import key_at, sort_order
 from lazydelta.sidecar.order.sorted_merge import cut, merge_sorted
+from lazydelta.storage.nameless_file import arrow_file, disk_trouble_named, nameless_file
 
 _RUNS_MAX = 128  # of like length; with more they are merged to one longer run
 _BLOCKS_PER_MEMORY = 512  # a run is read back in blocks of this share of the memory
@@ -37,7 +35,6 @@ class ExternalSorter:
         schema: pa.Schema,
         keys: Sequence[str],
         memory_bytes: int,
-        folder: str | None = None,
         *,
         descending: bool = False,
         rows_max: int | None = None,
@@ -47,7 +44,6 @@ class ExternalSorter:
         self._schema = schema
         self._keys = tuple(keys)
         self._memory_bytes = memory_bytes
-        self._parent = folder
         self._descending = descending
         self._rows_max = rows_max
         self._waiting: list[pa.RecordBatch] = []
@@ -138,20 +134,14 @@ class ExternalSorter:
         )
 
     def _written(self, blocks: Iterable[pa.RecordBatch]) -> IO[bytes]:
-        try:
-            run = tempfile.TemporaryFile(prefix="lazydelta-sort-", dir=self._parent)  # noqa: SIM115 - see `close`
+        with disk_trouble_named("sorted rows"):
+            run = nameless_file("lazydelta-sort-")  # see `close`
             try:
                 _write_blocks(run, self._schema, blocks)
             except BaseException:
                 run.close()
                 raise
-        except OSError as trouble:
-            raise StorageError(
-                f"a sorted run could not be written to disk: {trouble}",
-                self._parent or tempfile.gettempdir(),
-                "free some space there, or name another folder by TMPDIR",
-            ) from trouble
-        return run
+            return run
 
 
 def _taken(rows: pa.RecordBatch, order: pa.UInt64Array, batch_rows: int) -> Iterator[pa.RecordBatch]:
@@ -168,7 +158,7 @@ def _rows_of(rows: pa.RecordBatch, size_bytes: int) -> int:
 def _write_blocks(run: IO[bytes], schema: pa.Schema, blocks: Iterable[pa.RecordBatch]) -> None:
     options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
     with (
-        pa.BufferedOutputStream(_arrow_file(run, "w"), _WRITE_BUFFER_BYTES) as sink,
+        pa.BufferedOutputStream(arrow_file(run, "w"), _WRITE_BUFFER_BYTES) as sink,
         pa.ipc.new_stream(sink, schema, options=options) as writer,
     ):
         for block in blocks:
@@ -177,12 +167,7 @@ def _write_blocks(run: IO[bytes], schema: pa.Schema, blocks: Iterable[pa.RecordB
 
 def _run_blocks(run: IO[bytes]) -> Batches:
     run.seek(0)
-    source = pa.BufferedInputStream(_arrow_file(run, "r"), _READ_BUFFER_BYTES)
+    source = pa.BufferedInputStream(arrow_file(run, "r"), _READ_BUFFER_BYTES)
     options = pa.ipc.IpcReadOptions(use_threads=False)
     with pa.ipc.open_stream(source, options=options) as reader:
         yield from reader
-
-
-def _arrow_file(run: IO[bytes], mode: str) -> pa.PythonFile:
-    """The file for Arrow, which closes what it is given: so it gets a second handle."""
-    return pa.PythonFile(os.fdopen(os.dup(run.fileno()), f"{mode}b", buffering=0), mode=mode)

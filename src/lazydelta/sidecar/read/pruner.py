@@ -16,7 +16,8 @@ from lazydelta.log.file_rows import Mask
 from lazydelta.predicate import BoundPredicate
 from lazydelta.sidecar.format.manifest import Manifest, RowGroup
 from lazydelta.sidecar.format.part_reader import PartReader
-from lazydelta.sidecar.read.pruning import possible_by_footer, possible_parts, possible_row_groups
+from lazydelta.sidecar.read.footer_pruning import possible_by_footer
+from lazydelta.sidecar.read.pruning import possible_parts, possible_row_groups
 
 
 class Pruner(Protocol):

@@ -22,7 +22,6 @@ from lazydelta.protocol.statistics import ColumnBounds
 from lazydelta.protocol.value_text import values_from_text
 from lazydelta.sidecar.format.column_paths import Path
 from lazydelta.sidecar.format.manifest import Manifest, Part, RowGroup, ZoneBounds
-from lazydelta.sidecar.read.footer_pruning import possible_by_footer
 from lazydelta.sidecar.read.range_facts import (
     named_columns,
     named_periods,
@@ -30,8 +29,6 @@ from lazydelta.sidecar.read.range_facts import (
     range_bounds,
     zone_of,
 )
-
-__all__ = ["possible_by_footer", "possible_parts", "possible_row_groups"]
 
 
 class _Range(msgspec.Struct, frozen=True):

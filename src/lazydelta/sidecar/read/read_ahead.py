@@ -10,7 +10,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future
+from itertools import islice
 from typing import Any, Generic, TypeVar
+
+import msgspec
 
 from lazydelta.memory_budget import MemoryKind
 from lazydelta.memory_share import MemoryShare
@@ -18,6 +21,10 @@ from lazydelta.storage.worker_threads import WorkerThreads
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+
+class _Failure(msgspec.Struct, frozen=True):
+    error: Exception
 
 
 class ReadAhead(Generic[Item, Result]):
@@ -43,14 +50,17 @@ class ReadAhead(Generic[Item, Result]):
         self._is_quick = is_quick
         self._share = share or MemoryShare()
         self._item_bytes = item_bytes
+        self._next: list[Item | _Failure] = []  # the one that is pulled and not begun
         self._under_way: deque[tuple[Future[Result], int, MemoryKind]] = deque()
         self._pool: WorkerThreads | None = None
 
     def start(self) -> None:
         """Begin as many as may be under way, and have room."""
         while len(self._under_way) < self._ahead_max and self._share.try_take(self._item_bytes):
-            if not self._begin(self._item_bytes, MemoryKind.AHEAD):
+            if not self._has_next():
+                self._share.give(self._item_bytes)
                 return
+            self._begin(self._item_bytes, MemoryKind.AHEAD)
 
     def results(self) -> Generator[Result, None, None]:
         """The results in the order of the items."""
@@ -70,21 +80,26 @@ class ReadAhead(Generic[Item, Result]):
 
     def _begin_needed(self) -> bool:
         """Begin the next item, after a wait for memory if need be; whether there is one."""
-        return self._begin(self._share.take(self._item_bytes, MemoryKind.LOG), MemoryKind.LOG)
-
-    def _begin(self, held: int, kind: MemoryKind) -> bool:
-        """Begin the next item, for which so much is held; whether there is one."""
-        try:
-            item = next(self._items, None)
-        except Exception as error:  # noqa: BLE001 - raised at its place, not where the work was begun
-            self._items = iter(())
-            self._under_way.append((_failed(error), held, kind))
-            return True
-        if item is None:
-            self._share.give(held, kind)
+        if not self._has_next():
             return False
-        self._under_way.append((self._begun(item), held, kind))
+        self._begin(self._share.take(self._item_bytes, MemoryKind.LOG), MemoryKind.LOG)
         return True
+
+    def _has_next(self) -> bool:
+        """Whether there is something to begin; where the items themselves fail, that is the last of them."""
+        if not self._next:
+            try:
+                self._next.extend(islice(self._items, 1))
+            except Exception as error:  # noqa: BLE001 - raised at its place, not where the work was begun
+                self._items = iter(())
+                self._next.append(_Failure(error))
+        return bool(self._next)
+
+    def _begin(self, held: int, kind: MemoryKind) -> None:
+        """Begin the next item, for which so much is held."""
+        item = self._next.pop()
+        future = _failed(item.error) if isinstance(item, _Failure) else self._begun(item)
+        self._under_way.append((future, held, kind))
 
     def _begun(self, item: Item) -> Future[Result]:
         if self._is_quick(item):  # a thread would take longer to start than the work takes
@@ -103,6 +118,7 @@ class ReadAhead(Generic[Item, Result]):
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None
+        self._next.clear()
         while self._under_way:
             _, held, kind = self._under_way.popleft()
             self._share.give(held, kind)

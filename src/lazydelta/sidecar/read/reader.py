@@ -102,6 +102,12 @@ class SidecarReader:
                 if rows.num_rows:
                     yield rows
 
+    def planned(self) -> Iterator[RowUnit]:
+        """The row groups that `rows` would read, by the manifest and the parts' footers alone."""
+        for pruner in self._passes:
+            for run in self._runs(pruner):
+                yield from (RowUnit(run.part, group) for group in run.row_groups)
+
     def handed_out(self) -> Batches:
         """The rows that were judged so far, read again: their paths and deletion vectors."""
         shape = RowShape(columns=("path", "deletion_vector"))

@@ -25,12 +25,11 @@ class SidecarReading(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MetadataTier(StrEnum):
-    """Where the files at the checkpoint's version are read from, the best first."""
+    """What a sidecar is known by, the best first; where none of them serves, the checkpoint is read."""
 
     MANIFEST = "manifest"  # row groups chosen before any part is opened
     FOOTERS = "footers"  # one complete build of parts whose manifest is missing
     PLAIN = "plain"  # a single vN.parquet
-    CHECKPOINT = "checkpoint"
 
 
 class MetadataSource(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lazydelta.protocol.value_text import values_from_text
-from lazydelta.sidecar.format.folder import row_groups_by_part
+from lazydelta.sidecar.format.folder import row_group_places
 from lazydelta.sidecar.format.manifest import Manifest
 from lazydelta.sidecar.read.pruner import Pruner
 
@@ -34,10 +34,10 @@ class Run(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What to read. Row groups of parts that `units` name with None are known once the part is open."""
+    """What to read."""
 
     parts: tuple[int, ...]  # to be read, newest first
-    units: tuple[RowUnit, ...] | None  # newest first; None where the manifest lists parts only
+    units: tuple[RowUnit, ...] | None  # newest first; None where the manifest lists parts only: all of theirs
     row_groups_skipped: int  # ruled out by the manifest
 
 
@@ -75,13 +75,13 @@ def runs_of(units: Iterable[RowUnit], row_groups_max: int) -> Iterator[Run]:
 
 def _units(manifest: Manifest, parts: Sequence[bool], pruner: Pruner | None) -> tuple[RowUnit, ...]:
     groups = manifest.row_groups
-    local = [at for of_part in row_groups_by_part(manifest) for at in range(len(of_part))]
+    places = row_group_places(manifest)
     left = [at for at, group in enumerate(groups) if parts[group.part]]
     if pruner is not None:
         kept = pruner.row_groups(manifest, [groups[at] for at in left])
         left = [at for at, is_kept in zip(left, kept, strict=True) if is_kept]
     newest = _newest_first([groups[at].event_hour_max for at in left], manifest.order_type)
-    return tuple(RowUnit(groups[left[at]].part, local[left[at]]) for at in newest.to_pylist())
+    return tuple(RowUnit(*places[left[at]]) for at in newest.to_pylist())
 
 
 def _newest_first(texts: Sequence[str | None], type_name: str | None) -> pa.UInt64Array:

@@ -1,0 +1,1 @@
+"""A small table of telemetry to try things on, made without Spark."""

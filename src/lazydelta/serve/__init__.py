@@ -1,0 +1,1 @@
+"""Tables served to engines that are not Python: Arrow Flight, Flight SQL and HTTP over the same scans."""

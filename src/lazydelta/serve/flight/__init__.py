@@ -1,0 +1,1 @@
+"""Arrow Flight: one port, thin over the scans that all protocols share."""

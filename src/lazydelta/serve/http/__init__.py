@@ -1,0 +1,1 @@
+"""HTTP: health, metrics, files, and what the protocols over it share."""

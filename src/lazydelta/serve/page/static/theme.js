@@ -1,0 +1,25 @@
+// Light, dark, or as the system has it.
+
+const KEY = "lazydelta.theme";
+const NEXT = { system: "light", light: "dark", dark: "system" };
+const SHOWN = { system: ["◐", "as the system"], light: ["☀", "light"], dark: ["☾", "dark"] };
+
+export function start(button) {
+  let theme = NEXT[localStorage.getItem(KEY)] ? localStorage.getItem(KEY) : "system";
+  const apply = () => {
+    if (theme === "system") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = theme;
+    const [sign, name] = SHOWN[theme];
+    button.textContent = sign;
+    button.setAttribute("aria-label", `Theme: ${name}`);
+    button.title = `Theme: ${name}`;
+    document.dispatchEvent(new Event("theme"));
+  };
+  button.addEventListener("click", () => {
+    theme = NEXT[theme];
+    localStorage.setItem(KEY, theme);
+    apply();
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", apply);
+  apply();
+}

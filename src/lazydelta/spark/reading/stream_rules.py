@@ -1,0 +1,74 @@
+"""Which commits a stream of rows may pass, and which end it: deletes, rewrites, another schema.
+
+Why: a stream only adds. What a commit takes away, or writes again, its readers must have agreed to. Contract:
+the options mean what they mean to Delta's own source. A commit that only deletes passes with `ignoreDeletes`
+or `ignoreChanges`; one that rewrites passes with `ignoreChanges`, and its files come again; with
+`skipChangeCommits` neither gives any file.
+"""
+
+from __future__ import annotations
+
+from lazydelta.errors import InvalidRequestError, LazyDeltaError, UnsupportedTableError
+from lazydelta.log.snapshot import Snapshot
+from lazydelta.protocol.features import check_readable
+from lazydelta.protocol.schema import table_schema
+from lazydelta.spark.reading.options import ReadOptions
+from lazydelta.spark.reading.stream_commits import CommitFacts
+
+
+def objection(facts: CommitFacts, options: ReadOptions, pinned: Snapshot) -> LazyDeltaError | None:
+    """Why the stream cannot go past this commit, or None."""
+    return _to_removes(facts, options, pinned) or _to_state(facts, pinned)
+
+
+def is_skipped(facts: CommitFacts, options: ReadOptions) -> bool:
+    """Whether its files are left out."""
+    return facts.has_removes and options.skipchangecommits
+
+
+def _to_removes(facts: CommitFacts, options: ReadOptions, pinned: Snapshot) -> LazyDeltaError | None:
+    if not facts.has_removes or options.skipchangecommits or options.ignorechanges:
+        return None
+    if facts.file_bytes:
+        return InvalidRequestError(
+            f"version {facts.version} rewrites rows that the stream may have read",
+            pinned.storage.root,
+            "give the option skipChangeCommits to pass such versions by, or ignoreChanges to read the files "
+            "that they wrote, unchanged rows again among them",
+        )
+    if options.ignoredeletes:
+        return None
+    return InvalidRequestError(
+        f"version {facts.version} deletes rows that the stream may have read",
+        pinned.storage.root,
+        "give the option ignoreDeletes, or skipChangeCommits, to go on",
+    )
+
+
+def _to_state(facts: CommitFacts, pinned: Snapshot) -> LazyDeltaError | None:
+    root, metadata = pinned.storage.root, facts.metadata
+    if metadata is not None and metadata.id != pinned.state.metadata.id:
+        return UnsupportedTableError(
+            f"version {facts.version} is of another table",
+            root,
+            "the table was replaced: start the stream anew, with a new checkpoint location",
+        )
+    if facts.version <= pinned.version:  # the schema is newer than what these versions wrote
+        return None
+    known = pinned.state.metadata
+    if metadata is not None and (
+        table_schema(metadata, root) != pinned.schema
+        or metadata.partition_columns != known.partition_columns
+        or metadata.mapping_mode != known.mapping_mode
+    ):
+        return UnsupportedTableError(
+            f"version {facts.version} changes the table's schema",
+            root,
+            "start the query again: it goes on from its checkpoint with the new schema",
+        )
+    if facts.protocol is not None:
+        try:
+            check_readable(facts.protocol, root)
+        except LazyDeltaError as refused:
+            return refused
+    return None
