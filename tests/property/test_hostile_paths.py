@@ -18,7 +18,7 @@ from tests.support.sidecar_damage import edit_manifest
 from tests.support.sidecar_states import NO_CACHE, scanned, table_with_sidecar
 from tests.support.table_builder import TableBuilder
 
-SECRET = 4711
+SECRET = 471_147_114_711_471_147  # longer than any part of a folder's random name, which errors may show
 # Each leads, if it is followed, to `secret.parquet` beside the table's folder.
 SPELLINGS = (
     "../secret.parquet",
