@@ -39,6 +39,8 @@ def test_no_parser_lets_anything_but_a_refusal_or_an_answer_out(tmp_path: Path) 
         ("commits", 20_261_116, 1963),  # an action whose name is no text
         ("commits", 20_261_117, 1980),  # two actions in one line
         ("delta-file", 20_261_116, 169),  # fewer rows than the footer tells
+        ("delta-file", 31, 597),  # versions of no rows
+        ("data-file", 31, 1500),  # a nested text that is not UTF-8
         ("part", 20_261_116, 785),
         ("plain-sidecar", 20_261_116, 913),
         ("part", 20_261_116, 920),  # a column of deletion vectors that is not there

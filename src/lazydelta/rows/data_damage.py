@@ -10,6 +10,7 @@ import pyarrow as pa
 from lazydelta.errors import CorruptDataError, UnsupportedTableError
 from lazydelta.rows.data_file import DataFile
 from lazydelta.rows.legacy_calendar import OldTimeError
+from lazydelta.rows.sound_text import BrokenTextError
 from lazydelta.storage import ObjectNotFoundError, ObjectTooShortError
 
 
@@ -36,6 +37,12 @@ def damage_named(where: str, *, version: int) -> Iterator[None]:
             where,
             "rewrite the file with Spark in the rebase mode CORRECTED, or leave the column out",
         ) from old
+    except BrokenTextError as broken:
+        raise CorruptDataError(
+            f"the column {broken} of a data file of version {version} holds a text that is not UTF-8",
+            where,
+            "leave the column out, or write the file's rows again with texts as UTF-8",
+        ) from broken
     except (pa.ArrowException, OSError, UnicodeDecodeError) as damage:
         raise damaged(damage, where, version=version) from damage
 

@@ -31,6 +31,7 @@ from lazydelta.rows.parquet_file import OpenedFile, decoded_bytes, open_parquet,
 from lazydelta.rows.row_group_pruning import row_groups_left
 from lazydelta.rows.segment import Segment
 from lazydelta.rows.selection import METADATA_COLUMNS, Selection
+from lazydelta.rows.sound_text import check_texts
 from lazydelta.storage import Storage
 from lazydelta.storage.elsewhere import storage_of
 
@@ -137,6 +138,7 @@ class RowLoader:
         done = 0
         with damage_named(where, version=self._version):
             for stored in self._slices(segment, reading):
+                check_texts(stored)
                 rows = self._rows(stored, reading, segment, segment.first_row + done)
                 done += stored.num_rows
                 if rows.num_rows:

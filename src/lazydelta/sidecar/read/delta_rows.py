@@ -133,14 +133,16 @@ class DeltaRows:
 
     def _read(self, bunch: Sequence[int]) -> _Groups:
         span = self._span
+        where = f"{self._storage.root}/{span.name}"
         with closing(DeltaFileReader(self._storage, span.name, span.size_bytes, self._footers)) as reader:
             sizes = [reader.metadata.row_group(group).num_rows for group in bunch]
+            if min(sizes) < 1:
+                raise damaged("a row group has versions and no rows", where)
             read = []
             with closing(reader.batches(self._names, bunch, batch_rows=max(sizes))) as stream:
                 for group, size in zip(bunch, sizes, strict=True):
                     rows = _taken(stream, size)
                     if not _is_in_order(rows, span.ranges[group]):
-                        where = f"{self._storage.root}/{span.name}"
                         raise damaged("rows are not of the versions that the footer tells", where)
                     self._memory.keep_rows(self._key(group), rows)
                     read.append((group, rows))
