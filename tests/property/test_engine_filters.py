@@ -229,3 +229,23 @@ def test_names_and_texts_of_an_expression_are_read_as_they_are(path: list[str], 
     assert node is not None
     assert list(fields_of(node)) == [tuple(path)]
     assert node.arguments[1].value.as_py() == text  # type: ignore[union-attr]  # it is a call
+
+
+@given(
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.floats(width=32, allow_nan=False, allow_infinity=False),
+)
+def test_floats_of_a_polars_filter_are_read_as_they_are(double: float, single: float) -> None:
+    column = pl.col("d")
+    spelled = [
+        (pl.lit(double), double),
+        (pl.lit(double, dtype=pl.Float64), double),
+        (pl.lit(single, dtype=pl.Float32), single),
+    ]
+    for literal, number in spelled:
+        node = read_polars(column == literal)
+        assert node is not None
+        assert node.arguments[1].value.as_py() == number  # type: ignore[union-attr]  # it is a call
+    node = read_polars(column.is_in([double]))
+    assert node is not None
+    assert node.options["value_set"].as_py() == [double]  # type: ignore[index, union-attr]  # it is a call

@@ -109,12 +109,31 @@ def _constant(raw: Any) -> ArrowNode:  # Any: JSON
 
 
 def _value(raw: Any) -> pa.Scalar:  # Any: JSON
-    """What an expression without columns comes to."""
+    """What an expression without columns comes to.
+
+    Polars writes floats to JSON exactly, and reads one in five back as its neighbour: they are read here.
+    """
+    match raw:
+        case {"Literal": {"Dyn": {"Float": float(number)}} | {"Scalar": {"Float64": float(number)}}}:
+            return pa.scalar(number, pa.float64())
+        case {"Literal": {"Scalar": {"Float32": float(number)}}}:
+            return pa.scalar(number, pa.float32())
+    if _holds_float(raw):
+        raise ValueError("a float that Polars would read back")
     expression = pl.Expr.deserialize(io.BytesIO(msgspec.json.encode(raw)), format="json")
     series = pl.select(expression).to_series()
     if len(series) != 1:
         raise ValueError("not one value")
     return series.to_arrow()[0]
+
+
+def _holds_float(raw: Any) -> bool:  # Any: JSON
+    match raw:
+        case dict():
+            return any(map(_holds_float, raw.values()))
+        case list():
+            return any(map(_holds_float, raw))
+    return isinstance(raw, float)
 
 
 def _names_column(raw: Any) -> bool:  # Any: JSON

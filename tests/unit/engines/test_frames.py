@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from polars.testing import assert_frame_equal
 
 import lazydelta as ld
@@ -62,6 +64,22 @@ def test_polars_filters_give_the_rows_that_polars_gives(
     found = lazy.filter(keep).select("id", "value").collect(engine=engine)
     assert_frame_equal(found, frame.filter(keep).select("id", "value"))
     assert lazy.filter(keep).select(pl.len()).collect(engine=engine).item() == frame.filter(keep).height
+
+
+@pytest.mark.parametrize(
+    "keep",
+    [
+        COL("value") == 109.22561189039709,
+        COL("value") >= 109.22561189039709,
+        COL("value") == pl.lit(109.22561189039709).cast(pl.Float64),
+        COL("value").is_between(109.22561189039709, 109.22561189039709),
+        COL("value").is_in([109.22561189039709]),
+    ],
+    ids=str,
+)
+def test_polars_filters_on_doubles_of_many_digits_keep_their_rows(tmp_path: Path, keep: pl.Expr) -> None:
+    write_deltalake(tmp_path, pa.table({"value": [109.22561189039709]}))
+    assert ld.open(tmp_path).to_polars().filter(keep).collect().height == 1
 
 
 def test_polars_applies_filters_that_are_functions(table: ld.Table, frame: pl.DataFrame) -> None:
