@@ -16,7 +16,8 @@ from lazydelta.protocol.schema import PrimitiveType, arrow_type
 
 _INTEGER = r"^-?[0-9]+$"
 _NUMBER = r"^-?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
-_FLOAT = r"^(NaN|-?Infinity|-?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?)$"
+# Java says Infinity, delta-rs inf; Spark reads both, in any case.
+_FLOAT = r"^((?i:nan|-?inf(inity)?)|-?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?)$"
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?)?"
 _ZONE = r"(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"

@@ -48,6 +48,7 @@ def test_other_string_layouts_are_read_too() -> None:
         ("decimal(5,2)", ["1.5", "-1", "1e2"], [Decimal("1.50"), Decimal(-1), Decimal(100)]),
         ("decimal(5,2)", ["1.555", "1000", "ten"], [None] * 3),
         ("double", ["1.5", "1E10", "-Infinity", "five"], [1.5, 1e10, float("-inf"), None]),
+        ("double", ["inf", "-inf", "INF", "infinit"], [float("inf"), float("-inf"), float("inf"), None]),
         ("float", ["0.1"], [0.10000000149011612]),
         ("date", ["2026-02-08", "2026-02-30", "2026-2-8"], [date(2026, 2, 8), None, None]),
         ("timestamp_ntz", ["2026-02-08 01:02:03.5", "x"], [datetime(2026, 2, 8, 1, 2, 3, 500_000), None]),  # noqa: DTZ001
