@@ -68,6 +68,10 @@ def _window(bounds: pa.Table, top: TopRows, size: int) -> Expression | None:
     inside = pc.greater_equal(far, edge) if top.is_descending else pc.less_equal(far, edge)
     if np.count_nonzero(inside.to_numpy(zero_copy_only=False)) * _SHARE_MAX > bounds.num_rows:
         return None
+    try:
+        limit = edge.as_py()
+    except (OverflowError, ValueError):  # a year that Python does not have
+        return None
     column = Column(path)
-    window: Expression = column >= edge.as_py() if top.is_descending else column <= edge.as_py()
+    window: Expression = column >= limit if top.is_descending else column <= limit
     return window | IsNull(path) if top.nulls_first else window

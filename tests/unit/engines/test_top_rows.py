@@ -15,6 +15,7 @@ from deltalake import write_deltalake
 import lazydelta as ld
 from lazydelta.engines.query_report import QueryReport
 from lazydelta.engines.top_rows import TopRows, top_rows
+from tests.support.far_moments import FAR_KINDS, far_table
 
 FILES, ROWS = 64, 10
 START = dt.datetime(2026, 2, 10, tzinfo=dt.UTC)
@@ -201,6 +202,16 @@ def test_a_key_that_lies_anyhow_is_not_looked_for_in_parts(tmp_path: Path) -> No
     found, report = _ids("select key from t order by key desc limit 3", ld.open(tmp_path / "t"))
     assert found == [399, 398, 397]
     assert report.windows == []
+
+
+@pytest.mark.parametrize("kind", FAR_KINDS, ids=str)
+@pytest.mark.parametrize("direction", ["asc", "desc"])
+def test_bounds_that_python_has_no_words_for_are_no_error(
+    tmp_path: Path, kind: pa.DataType, direction: str
+) -> None:
+    far_table(tmp_path, kind, files=40)
+    found, _ = _ids(f"select id from t order by moment {direction} limit 3", ld.open(tmp_path))
+    assert found == ([0, 1, 2] if direction == "asc" else [39, 38, 37])
 
 
 def test_several_tables_may_have_names_and_one_be_read(table: ld.Table) -> None:
