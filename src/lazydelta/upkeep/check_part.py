@@ -328,12 +328,19 @@ def _statistics_problem(told: pq.Statistics, column: pa.ChunkedArray) -> str | N
     if not told.has_min_max or not extremes["min"].is_valid:
         return None
     try:
-        low, high = (pa.scalar(getattr(told, side), column.type) for side in _SIDES)
+        low, high = (_footer_bound(told, side, column.type) for side in _SIDES)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError):
         return "its bounds cannot be read"
     if pc.greater(low, extremes["min"]).as_py() or pc.less(high, extremes["max"]).as_py():
         return "its bounds do not hold"
     return None
+
+
+def _footer_bound(told: pq.Statistics, side: str, kind: pa.DataType) -> pa.Scalar:
+    if not pa.types.is_temporal(kind):
+        return pa.scalar(getattr(told, side), kind)
+    ticks = pa.int32() if kind.bit_width == 32 else pa.int64()  # Python has not every year
+    return pa.array([getattr(told, f"{side}_raw")], ticks).view(kind)[0]
 
 
 def _ascends(order: pa.Array | None, paths: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -355,9 +362,7 @@ def _joined(column: pa.ChunkedArray, before: pa.Scalar | None) -> pa.Array:
     """The column as one array, behind the last value of the row group before it."""
     chunks = list(column.chunks)
     if before is not None:
-        chunks.insert(
-            0, pa.array([before.as_py()], column.type) if before.is_valid else pa.nulls(1, column.type)
-        )
+        chunks.insert(0, pa.repeat(before, 1) if before.is_valid else pa.nulls(1, column.type))
     return pa.concat_arrays(chunks) if chunks else pa.nulls(0, column.type)
 
 

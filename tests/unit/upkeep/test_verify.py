@@ -19,6 +19,7 @@ from lazydelta.upkeep.build import build_sidecar
 from lazydelta.upkeep.findings import Difference
 from lazydelta.upkeep.verify import VerifyReport, verify_sidecar
 from tests.support.actions import add, inline_dv, metadata, relative_dv, stats
+from tests.support.far_moments import FAR_KINDS, far_table
 from tests.support.sidecar_damage import (
     CONFIG,
     edit_manifest,
@@ -60,6 +61,17 @@ def table(tmp_path: Path) -> TableBuilder:
 
 
 # --- what is right -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", FAR_KINDS, ids=str)
+@pytest.mark.parametrize("time_column", [None, "moment"])
+def test_a_sidecar_of_moments_that_python_has_no_words_for_passes(
+    tmp_path: Path, kind: pa.DataType, time_column: str | None
+) -> None:
+    far_table(tmp_path, kind, files=5)
+    config = msgspec.structs.replace(CONFIG, row_group_rows=2, time_column=time_column)
+    build_sidecar(storage_of(tmp_path), config=config)
+    assert verify_sidecar(storage_of(tmp_path), config=config).differences == ()
 
 
 @pytest.mark.parametrize("kind", ["v1", "v1-multipart", "v2-parquet", "v2-json", "classic-named-v2"])
