@@ -21,6 +21,7 @@ from lazydelta.protocol.names import LOG_FOLDER
 from lazydelta.storage import Storage
 
 _ENABLED_AT_VERSION = "delta.inCommitTimestampEnablementVersion"
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _VERSION_DIGITS = 20  # as names of the log have
 
 
@@ -89,9 +90,8 @@ def timestamp_ms(timestamp: dt.datetime | dt.date | str) -> int:
         raise _not_a_time(timestamp)
     if timestamp.tzinfo is None:
         timestamp = timestamp.replace(tzinfo=dt.UTC)
-    return int(
-        timestamp.timestamp() * 1000
-    )  # also where its zone puts it outside of the years that there are
+    # Exact, and also where its zone puts it outside of the years that there are.
+    return (timestamp - _EPOCH) // dt.timedelta(milliseconds=1)
 
 
 class CommitTimes:

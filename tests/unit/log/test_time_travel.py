@@ -9,6 +9,7 @@ import pytest
 
 import lazydelta as ld
 from lazydelta.errors import CorruptLogError, LazyDeltaError, VersionNotFoundError
+from lazydelta.log.time_travel import timestamp_ms
 from tests.support import actions
 from tests.support.actions import COMMIT_STEP_MS, FIRST_COMMIT_MS
 from tests.support.reading import keys
@@ -160,3 +161,9 @@ def test_a_time_beyond_pythons_years_is_after_the_last_commit(tmp_path: Path, mo
     TableBuilder(tmp_path).commit(["a"])
     with pytest.raises(VersionNotFoundError, match="after the last commit"):
         ld.open(tmp_path, timestamp=moment)
+
+
+@pytest.mark.parametrize("ms", [1_094_945_674_320, 1_770_764_400_123, 2_173_933_884_548, -1])
+def test_a_time_is_the_millisecond_that_it_says(ms: int) -> None:
+    exactly = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms)
+    assert timestamp_ms(exactly) == timestamp_ms(exactly + timedelta(microseconds=999)) == ms
