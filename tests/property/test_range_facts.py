@@ -30,6 +30,9 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "double": st.sampled_from([-1.5, -0.0, 0.0, 0.1, 1e300, float("inf")]),
     "decimal(6,2)": st.integers(-300, 300).map(lambda cents: Decimal(cents) / 100),
     "decimal(38,10)": st.integers(-9, 9).map(lambda units: Decimal(12345678901234567890) + units),
+    "decimal(38,0)": st.sampled_from([-(10**37), -(2**63) - 1, -(2**63), 0, 2**63 - 1, 2**63, 10**37]).map(
+        Decimal
+    ),
     "date": st.integers(-2, 2).map(lambda days: date(1970, 1, 1) + timedelta(days)),
     "timestamp_ntz": st.integers(-1500, 1500).map(lambda us: _EPOCH + timedelta(microseconds=us)),
     "boolean": st.booleans(),

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.dataset as pads
 import pytest
+from deltalake import write_deltalake
 
 import lazydelta as ld
 from lazydelta.errors import InvalidRequestError
@@ -90,3 +94,10 @@ def test_a_table_in_sql(table: ld.Table) -> None:
     assert ld.connect({"readings": table.url}).sql("select max(id) from readings").fetchall() == [
         (count - 1,)
     ]
+
+
+@pytest.mark.parametrize("value", [10**37, -(10**37), 2**63, -(2**63) - 1])
+def test_a_decimal_past_what_delta_rs_tells_of_it_is_found(tmp_path: Path, value: int) -> None:
+    write_deltalake(tmp_path, pa.table({"x": pa.array([Decimal(value), Decimal(0)], pa.decimal128(38, 0))}))
+    for where in (f"x = {value}", f"x {'>' if value > 0 else '<'} {value // 2}"):
+        assert ld.open(tmp_path).scan(where).to_arrow()["x"].to_pylist() == [Decimal(value)]

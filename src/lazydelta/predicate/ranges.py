@@ -8,6 +8,8 @@ Spec: PROTOCOL.md, "Per-file Statistics" and "Partition Value Serialization".
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import msgspec
 import numpy as np
 import pyarrow as pa
@@ -27,7 +29,7 @@ from lazydelta.protocol.statistics import ColumnBounds, FileStatistics
 _TIMESTAMP_CUT_US = 999
 _EXACT_F64_DIGITS = 15
 _F64_ULPS = 4
-_INT64_MAX = np.iinfo(np.int64).max
+INT64_MIN, INT64_MAX, INT64_DIGITS = -(1 << 63), (1 << 63) - 1, 19
 
 
 class ColumnRange(msgspec.Struct, frozen=True, eq=False):
@@ -208,7 +210,7 @@ def _raised(high: pa.Array) -> pa.Array:
 def _raised_timestamp(high: pa.Array) -> pa.Array:
     """Writers cut timestamps down to the millisecond (PROTOCOL.md, "Per-file Statistics", footnote 1)."""
     ticks = pc.fill_null(high.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
-    raised = np.minimum(ticks, _INT64_MAX - _TIMESTAMP_CUT_US) + _TIMESTAMP_CUT_US
+    raised = np.minimum(ticks, INT64_MAX - _TIMESTAMP_CUT_US) + _TIMESTAMP_CUT_US
     mask = None if high.null_count == 0 else ~flags_of(high.is_valid())
     return pa.array(raised, mask=mask).cast(high.type)
 
@@ -236,6 +238,7 @@ def _widened_decimal(bound: pa.Array, *, is_min: bool) -> pa.Array:
     """
     if bound.type.precision <= _EXACT_F64_DIGITS:
         return bound
+    bound = _unless_stopped(bound, is_min=is_min)
     scale = bound.type.scale
     approximate = pc.fill_null(bound.cast(pa.float64()), 0.0).to_numpy(zero_copy_only=False)
     units = np.floor(_F64_ULPS * np.spacing(np.abs(approximate)) * 10.0**scale)
@@ -245,6 +248,14 @@ def _widened_decimal(bound: pa.Array, *, is_min: bool) -> pa.Array:
     step = pa.Array.from_buffers(pa.decimal256(40, scale), len(whole), whole.buffers())
     wide = bound.cast(pa.decimal256(40, scale))
     return pc.subtract(wide, step) if is_min else pc.add(wide, step)
+
+
+def _unless_stopped(bound: pa.Array, *, is_min: bool) -> pa.Array:
+    """delta-rs tells decimals without a fraction as 64-bit integers: of those beyond, the last one."""
+    if bound.type.precision - bound.type.scale < INT64_DIGITS:
+        return bound
+    last = pa.scalar(Decimal(INT64_MIN if is_min else INT64_MAX), bound.type)
+    return pc.if_else(pc.equal(bound, last), pa.scalar(None, bound.type), bound)
 
 
 def _without_nan(array: pa.Array) -> pa.Array:

@@ -227,6 +227,17 @@ def test_a_decimal_that_went_through_f64_is_widened() -> None:
     assert must(f"x <= {Decimal(through_f64)}", "decimal(19,2)", between(0, through_f64)) == [False]
 
 
+def test_a_decimal_that_a_64_bit_integer_stands_for_may_lie_beyond_it() -> None:
+    last, first, near, far = 2**63 - 1, -(2**63), 9 * 10**18, 99 * 10**17
+    for type_name in ("decimal(38,0)", "decimal(19,0)", "decimal(38,10)"):
+        assert might(f"x > {far}", type_name, between(0, last), between(0, last - 1)) == [True, False]
+        assert might(f"x < -{far}", type_name, between(first, 0), between(first + 1, 0)) == [True, False]
+        assert might(f"x = {far}", type_name, between(last, last)) == [True]
+        assert must(f"x < {far}", type_name, between(0, last)) == [False]
+        assert might(f"x < {near}", type_name, between(last, last)) == [False]
+        assert might(f"x > -{near}", type_name, between(first, first)) == [False]
+
+
 def test_a_small_value_of_a_long_decimal_stays_exact() -> None:
     assert might("x <> 5", "decimal(19,2)", between(5, 5)) == [False]
     assert might("x = 5.01", "decimal(19,2)", between(0, 5)) == [False]

@@ -8,13 +8,16 @@ Contract: one-sided, in the column's type of today; null where the range tells n
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lazydelta.log.file_rows import Mask
 from lazydelta.predicate import BoundColumn, BoundPredicate, FileFacts, columns_of
 from lazydelta.predicate.periods import GeneratedPeriod
+from lazydelta.predicate.ranges import INT64_DIGITS, INT64_MAX, INT64_MIN
 from lazydelta.protocol.schema import PrimitiveType, arrow_type
 from lazydelta.protocol.statistics import ColumnBounds, FileStatistics
 from lazydelta.sidecar.format.column_paths import Path
@@ -81,6 +84,8 @@ def range_bounds(
         least = low if least_high is None else least_high
         high = high if column.is_partition else _covering(high, least)
     low, high = _of_today(column, low, wanted, side="min"), _of_today(column, high, wanted, side="max")
+    if pa.types.is_decimal(wanted) and not column.is_partition:
+        low, high = _within_integers(low), _within_integers(high)
     if column.is_partition and column.type_name == "timestamp" and not is_zone_certain:
         low, high = _moved(low, -_DAY_US), _moved(high, _DAY_US)
     return ColumnBounds(min=low, max=high, null_count=null_count)
@@ -124,6 +129,14 @@ def _shortest_start(greatest: str, least: str) -> str:
     length = shared if shared == len(least) else shared + 1
     cut = next((at for at, one in enumerate(greatest) if one >= _REPLACEMENT), len(greatest))
     return greatest[: min(length, cut)]
+
+
+def _within_integers(bound: pa.Array | None) -> pa.Array | None:
+    """Past 64-bit integers the last of them: a file beside may have it for more than it says (ranges.py)."""
+    if bound is None or bound.type.precision - bound.type.scale < INT64_DIGITS:
+        return bound
+    last, first = (pa.scalar(Decimal(end), bound.type) for end in (INT64_MAX, INT64_MIN))
+    return pc.max_element_wise(pc.min_element_wise(bound, last, skip_nulls=False), first, skip_nulls=False)
 
 
 def _moved(moments: pa.Array | None, by_us: int) -> pa.Array | None:
