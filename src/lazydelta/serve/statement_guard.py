@@ -41,6 +41,9 @@ _FORBIDDEN_FUNCTIONS = frozenset(
         "sleep_ms",
         "current_query",
         "json_execute_serialized_sql",
+        "json_serialize_plan",
+        "json_serialize_sql",
+        "json_deserialize_sql",
         "query",
         "query_table",
     }
@@ -72,6 +75,10 @@ _PARTS = frozenset(
 _PARTS_OF_TRANSLATIONS = frozenset({"SHOW_REF"})
 # A name that DuckDB might take for a file, where it is not found among those of the statement.
 _FILE_NAME = re.compile(r"[./\\:*?\[\]]")
+# What a name without a schema may mean besides: views that tell of the server.
+_VIEWS_OF_DUCKDB = """
+    select lower(view_name) from duckdb_views() where internal and schema_name <> 'information_schema'
+"""
 _PARSER_BYTES = "64MB"
 _BARE_PARAMETERS_BYTES = 4096  # of IPC around the values
 _NOT_SELECT = "Only SELECT"
@@ -103,11 +110,12 @@ class Guard:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._parser: Duck = None
+        self._views: frozenset[str] = frozenset()  # of DuckDB's own
 
     def check(self, query: str, parameters: bytes | None = None) -> Checked:
         """The tables that the statement names; raises where it may not run with these."""
         check_depth(checked_query(query))
-        checked, sized = _looked_at(self._tree(query), _PARTS)
+        checked, sized = self._looked_at(query, _PARTS)
         for node in sized:
             check_sizes(node)
         check_growth(sized, parameter_bytes=max(0, len(parameters or b"") - _BARE_PARAMETERS_BYTES))
@@ -115,7 +123,7 @@ class Guard:
 
     def check_translated(self, query: str) -> Checked:
         """The same for SQL that a translation made, which has bounded the sizes in it by itself."""
-        checked, _ = _looked_at(self._tree(query), _PARTS | _PARTS_OF_TRANSLATIONS)
+        checked, _ = self._looked_at(query, _PARTS | _PARTS_OF_TRANSLATIONS)
         return checked
 
     def close(self) -> None:
@@ -125,12 +133,22 @@ class Guard:
                 self._parser.close()
                 self._parser = None
 
+    def _looked_at(self, query: str, parts: frozenset[str]) -> tuple[Checked, list[dict[str, Any]]]:
+        found = _looked_at(self._tree(query), parts)
+        # Where its clause is not in force, the name means the view.
+        for name in sorted(found[0].own_names & self._views):
+            raise _refused(
+                f"{name!r} cannot be the name of a WITH clause: DuckDB has a view of it", "rename it"
+            )
+        return found
+
     def _tree(self, query: str) -> Any:  # Any: JSON
         with self._lock:
             if self._parser is None:
                 self._parser = open_session(SqlOptions(memory_limit=_PARSER_BYTES, threads=1))
                 self._parser.execute("set enable_external_access = false")
                 self._parser.execute("set lock_configuration = true")
+                self._views = frozenset(name for (name,) in self._parser.execute(_VIEWS_OF_DUCKDB).fetchall())
             cursor = self._parser.cursor()
         try:
             ((text,),) = cursor.execute("select json_serialize_sql(?::varchar)", [query]).fetchall()

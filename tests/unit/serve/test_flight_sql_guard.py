@@ -110,6 +110,14 @@ TELLS_OF_THE_SERVER = [
     "select sleep_ms(100000)",
     'select * from temp.main."lazydelta.main.readings"',
     "select * from system.main.duckdb_tables",
+    # A name of a WITH clause means DuckDB's own view where the clause is not in force.
+    "select * from (with pg_settings as (select 1) from pg_settings), pg_settings",
+    "with a as (from pg_settings), pg_settings as (select 1) from a",
+    "with Duckdb_Databases as (from duckdb_databases) from duckdb_databases",
+    # Statements inside of text would be planned, and their constants worked out.
+    "select json_serialize_plan('select current_setting(''temp_directory'')', optimize := true)",
+    "select json_serialize_sql('select 1')",
+    "select json_deserialize_sql('{}')",
 ]
 IS_NO_SELECT = [
     "copy readings to '/tmp/lazydelta-out.csv'",
