@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -191,6 +192,58 @@ def test_parameters_of_another_kind_are_told(client: flight.FlightClient) -> Non
     query = messages.CommandPreparedStatementQuery(prepared_statement_handle=handle)
     with pytest.raises(pa.ArrowInvalid):
         asked(client, query)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pa.array([1_001], pa.timestamp("ns")),
+        pa.array([1_001], pa.time64("ns")),
+        pa.array([1_001], pa.duration("ns")),
+        pa.array([[1_001]], pa.list_(pa.timestamp("ns"))),
+        pa.array([Decimal("1" * 50)], pa.decimal256(60, 0)),
+        pa.array([{"x": Decimal(1)}], pa.struct([("x", pa.decimal256(60, 0))])),
+        pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int32())),
+        pa.array([[[("k", 1)]]], pa.list_(pa.map_(pa.string(), pa.int32()))),
+        pa.array([(1, 2, 3)], pa.month_day_nano_interval()),
+        pa.array([5_000_000], pa.date32()),
+        pa.array([1 << 62], pa.timestamp("us")),
+        pa.array([1 << 62], pa.duration("s")),
+        pa.array([0], pa.timestamp("us", "No/Where")),
+    ],
+    ids=lambda value: str(value.type),
+)
+def test_a_parameter_that_would_become_another_value_is_refused(
+    client: flight.FlightClient, value: pa.Array
+) -> None:
+    made = prepared(client, "select ? as x")
+    handle = bound(client, made.prepared_statement_handle, pa.table([value], ["1"]))
+    query = messages.CommandPreparedStatementQuery(prepared_statement_handle=handle)
+    with pytest.raises(pa.ArrowInvalid, match="parameter"):
+        asked(client, query)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pa.array([2_000], pa.timestamp("ns", "UTC")),
+        pa.array([2_000], pa.time64("ns")),
+        pa.array([None], pa.time64("ns")),
+        pa.array([Decimal("1.25")], pa.decimal256(70, 2)),
+        pa.array([Decimal("-" + "9" * 38)], pa.decimal128(38, 0)),
+        pa.array([(1 << 64) - 1], pa.uint64()),
+        pa.array([[1, None]]),
+        pa.array([{"a": "ü", "b": float("inf")}]),
+        pa.array(["x"]).dictionary_encode(),
+        pa.array([b"\x00\xff"]),
+    ],
+    ids=lambda value: str(value.type),
+)
+def test_a_parameter_comes_back_as_it_went(client: flight.FlightClient, value: pa.Array) -> None:
+    made = prepared(client, "select ? as x")
+    handle = bound(client, made.prepared_statement_handle, pa.table([value], ["1"]))
+    query = messages.CommandPreparedStatementQuery(prepared_statement_handle=handle)
+    assert asked(client, query)["x"].to_pylist() == value.to_pylist()
 
 
 def test_handles_are_sealed_bound_to_their_client_and_to_their_purpose(client: flight.FlightClient) -> None:

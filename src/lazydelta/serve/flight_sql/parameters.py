@@ -1,6 +1,7 @@
 """Parameters of prepared statements: what a statement wants, and what a client bound.
 
-Contract: one row of values, by their place for `?` and `$1`, by their names for `$name`.
+Contract: one row of values, by their place for `?` and `$1`, by their names for `$name`. A value is bound as
+it is, or refused.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import pyarrow as pa
 
 from lazydelta.engines.session import Duck
 from lazydelta.errors import InvalidRequestError
+
+_DIGITS_MAX = 38  # of DuckDB's decimals; longer ones become doubles
 
 
 def wanted_parameters(session: Duck, query: str, types: Mapping[str, pa.DataType]) -> pa.Schema:
@@ -58,13 +61,30 @@ def _are_places(names: list[str]) -> bool:
 
 
 def _value(column: pa.Array) -> Any:  # Any: a value of Python
-    if pa.types.is_union(column.type):
-        return column[0].as_py()
-    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
-        try:
-            column = column.cast(pa.timestamp("us", column.type.tz))
-        except pa.ArrowInvalid as problem:
-            raise InvalidRequestError(
-                "a parameter has nanoseconds", "parameters", "bind microseconds"
-            ) from problem
-    return column[0].as_py()
+    """The value, as it is; one that DuckDB would take for another is refused."""
+    try:
+        kind = column.type if pa.types.is_union(column.type) else _bindable(column.type)
+        return column.cast(kind)[0].as_py()
+    except (ValueError, OverflowError, LookupError) as problem:  # pyarrow's; of a time, of a zone
+        raise InvalidRequestError(
+            f"a parameter of type {str(column.type)[:100]} cannot be bound: {problem}",
+            "parameters",
+            "bind times to the microsecond, years up to 9999, numbers of up to 38 digits, or text and a cast",
+        ) from problem
+
+
+def _bindable(kind: pa.DataType) -> pa.DataType:
+    """The type that holds the same values for DuckDB; raises where there is none."""
+    if pa.types.is_map(kind) or pa.types.is_interval(kind):
+        raise ValueError("it would be taken for a list")
+    if pa.types.is_nested(kind):
+        inner = [kind.field(number).type for number in range(kind.num_fields)]
+        if any(_bindable(one) != one for one in inner):
+            raise ValueError("inside of others, it would be rounded")
+    if pa.types.is_decimal256(kind):
+        return pa.decimal128(_DIGITS_MAX, kind.scale)
+    if getattr(kind, "unit", None) != "ns":
+        return kind
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    return pa.time64("us") if pa.types.is_time(kind) else pa.duration("us")

@@ -84,7 +84,9 @@ class FlightSqlRoom:
         if isinstance(message, messages.CommandStatementQuery):
             return self._statements.describe(message.query, client).schema
         if isinstance(message, messages.CommandPreparedStatementQuery):
-            query, _ = self._prepared(message, client)
+            query, parameters = self._prepared(message, client)
+            if parameters is not None:  # a type may be theirs
+                return self._statements.plan(query, client, parameters)[0]
             return self._statements.describe(query, client).schema
         answer = answer_of(message)
         if answer is None:
