@@ -92,6 +92,10 @@ class RowScan:
         finally:
             run.stop()
 
+    def stop(self) -> None:
+        """End the walk through the files of the latest run, from any thread; its iterator ends the rest."""
+        self.files.stop()
+
     def report(self) -> ScanReport:
         """What the latest run did, of the log and of data files; runs it once if none has begun."""
         if self._tally is None:

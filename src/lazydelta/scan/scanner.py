@@ -77,6 +77,7 @@ class FileScan:
         self._reads_little = is_hurried or config.limit is not None
         self.predicate = _bound(snapshot, self.config)
         self._tally: ScanTally | None = None
+        self._deadline: Deadline | None = None  # of the latest run
         self._io = IoCounters()
         self._check_floor()
 
@@ -94,6 +95,15 @@ class FileScan:
         """
         _check_columns(columns)
         return self._run(tuple(columns), share or MemoryShare(), with_keys=with_keys)
+
+    def stop(self) -> None:
+        """End the latest run, from any thread: it asks no more of the store, and a pull is a `StoppedError`.
+
+        A run that is being pulled cannot be closed, and may go through many files before it gives one.
+        """
+        if self._deadline is not None and self._tally is not None:
+            self._deadline.end()
+            self._tally.share.stop_waiting()
 
     def report(self) -> ScanReport:
         """What the latest run did; runs the scan once, for its numbers alone, if none has begun."""
@@ -133,10 +143,10 @@ class FileScan:
         deadline: Deadline | None = None,
     ) -> Iterator[Replay]:
         """One run, to be counted in `tally`: what it read is recorded when it ends, however it does."""
-        self._tally = tally
         config, snapshot = self.config, self.snapshot
         tally.fallbacks.extend(snapshot.fallbacks)
-        deadline = deadline or Deadline.after(config.scan_timeout_seconds)
+        deadline = deadline or _deadline(config)
+        self._tally, self._deadline = tally, deadline
         storage = snapshot.storage.scoped(deadline)
         self._io = storage.counters
         tripwire = FeatureTripwire(strict=config.strict)
@@ -187,7 +197,7 @@ class FileScan:
 
     def _run(self, columns: tuple[str, ...], share: MemoryShare, *, with_keys: bool) -> Batches:
         tally, snapshot, sidecar = ScanTally(share=share), self.snapshot, self.sidecar
-        deadline = Deadline.after(self.config.scan_timeout_seconds)
+        deadline = _deadline(self.config)
         strategy, reason = choose_strategy(
             snapshot.segment,
             self.config,
@@ -381,6 +391,11 @@ def _commits_needed(limit: int | None, tally: ScanTally, *, is_hurried: bool) ->
 def _parsed(text: str) -> Expression:
     """Services ask the same again and again, and SQL takes longer to parse than a cached query to run."""
     return parse_where(text)
+
+
+def _deadline(config: LazyScanConfig) -> Deadline:
+    """Of one run, which can be ended."""
+    return Deadline.after(config.scan_timeout_seconds) if config.scan_timeout_seconds > 0 else Deadline()
 
 
 def _bound(snapshot: Snapshot, config: LazyScanConfig) -> BoundPredicate | None:

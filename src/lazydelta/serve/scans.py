@@ -33,6 +33,7 @@ from lazydelta.serve.predicate_size import checked_words
 from lazydelta.serve.sign_in import Client
 from lazydelta.serve.tickets import Ticket, check_table
 from lazydelta.serve.tracing import Trace, part, part_across
+from lazydelta.storage import StoppedError
 from lazydelta.table import Table
 
 _DEFAULT_SCHEMA = pa.schema([(name, FILE_COLUMNS[name]) for name in DEFAULT_COLUMNS])
@@ -108,13 +109,14 @@ class Scans:
             closing(self._begun(planned, client)) as batches,
         ):
             trace.note(table=command.table, what=command.what, waited_ms=_ms_since(began))
+            admitted.when_stopped(planned.scan.stop)
             admitted.when_stopped(partial(_close, batches))
             try:
                 for batch in batches:
                     admitted.gave(batch.num_rows, is_limited=is_limited)
                     with admitted.handing_over():
                         yield batch
-            except LazyDeltaError:
+            except (LazyDeltaError, StoppedError):
                 admitted.check()  # closed by whoever told it to stop: that is why
                 raise
             finally:

@@ -4,7 +4,7 @@ from lazydelta.storage.access import access_digest
 from lazydelta.storage.ahead_room import AheadRoom
 from lazydelta.storage.background import workers
 from lazydelta.storage.counters import IoCounters, IoSnapshot
-from lazydelta.storage.deadline import Deadline
+from lazydelta.storage.deadline import Deadline, StoppedError
 from lazydelta.storage.interface import (
     ObjectInfo,
     ObjectNotFoundError,
@@ -28,6 +28,7 @@ __all__ = [
     "ObjectReplacedError",
     "ObjectTooShortError",
     "RangedFile",
+    "StoppedError",
     "Storage",
     "access_digest",
     "is_quick",

@@ -16,6 +16,13 @@ from lazydelta import limits
 from lazydelta.errors import StorageError
 
 
+class StoppedError(Exception):
+    """Somebody ended the deadline: whoever runs the scan wants no more of it.
+
+    No `LazyDeltaError`: nothing is wrong with the store or the log, so that nothing may be passed over.
+    """
+
+
 class Deadline(msgspec.Struct, frozen=True):
     """A point of `time.monotonic()`; infinity means never."""
 
@@ -34,9 +41,14 @@ class Deadline(msgspec.Struct, frozen=True):
         if self is not NEVER:
             msgspec.structs.force_setattr(self, "at", math.inf)
 
+    def end(self) -> None:
+        """Let it pass now, from any thread."""
+        assert self is not NEVER
+        msgspec.structs.force_setattr(self, "at", -math.inf)
+
     def earlier(self, other: Deadline) -> Deadline:
-        """Whichever comes first."""
-        return self if self.at <= other.at else other
+        """Whichever comes first; the other where both never do, since it may be ended."""
+        return self if self.at < other.at else other
 
     def seconds_left(self) -> float:
         """Never negative."""
@@ -47,8 +59,10 @@ class Deadline(msgspec.Struct, frozen=True):
         if time.monotonic() >= self.at:
             raise self.passed(where)
 
-    def passed(self, where: str) -> StorageError:
+    def passed(self, where: str) -> StorageError | StoppedError:
         """The error of whoever waited until the moment."""
+        if self.at == -math.inf:
+            return StoppedError(where)
         if self.is_opening:
             return StorageError(
                 f"the table was not open within {self.after_seconds:g} s",

@@ -1,0 +1,73 @@
+"""Scans that find nothing to send for long: whoever ends them ends their reads, too."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from pyarrow import flight
+
+from lazydelta import limits
+from lazydelta.scan import scanner
+from lazydelta.serve.admitted import Admitted
+from tests.support import actions
+from tests.support.row_tables import eventually
+from tests.support.serving import RunningServer, planned, running_server
+from tests.support.table_builder import TableBuilder
+
+FILES = 400
+STATS = json.dumps({"numRecords": 1, "minValues": {"value": 1.0}, "maxValues": {"value": 2.0}})
+LOOKS = FILES // limits.CHECKPOINT_ROW_GROUPS_PER_BATCH  # of a scan that goes to its end
+NOWHERE = "value < 0.5"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """A checkpoint of many row groups, of which no filter is told before they are read."""
+    table = TableBuilder(
+        tmp_path_factory.mktemp("fruitless") / "t", schema={"value": "double"}, partition_columns=()
+    )
+    table.commit(adds=[actions.add(f"f{number}", stats=STATS) for number in range(FILES)])
+    table.checkpoint(row_group_rows=1)
+    with running_server(tmp_path_factory.mktemp("config"), {"t": str(table.path)}) as running:
+        yield running
+
+
+def running(server: RunningServer) -> list[Admitted]:
+    return server.process.served.admission.running()
+
+
+@pytest.fixture
+def at_first_look(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], list[int]]:
+    """Have something done once a scan looks at its first files; how many it looked at, at each time."""
+    looked_at: list[int] = []
+    real = scanner.possible_rows
+
+    def arrange(act: Callable[[], Any]) -> list[int]:
+        def look(*facts: Any, **more: Any) -> Any:
+            looked_at.append(1)
+            if len(looked_at) == 1:
+                act()
+            return real(*facts, **more)
+
+        monkeypatch.setattr(scanner, "possible_rows", look)
+        return looked_at
+
+    return arrange
+
+
+@pytest.mark.parametrize("what", ["files", "rows"])
+def test_a_scan_that_is_cancelled_before_its_first_batch_stops_its_reads(
+    server: RunningServer, at_first_look: Callable[[Callable[[], Any]], list[int]], what: str
+) -> None:
+    with server.flight() as client:
+        info = planned(client, table="t", what=what, predicate=NOWHERE)
+        looks = at_first_look(
+            lambda: [scan.stop("for the test", is_cancelled=True) for scan in running(server)]
+        )
+        with pytest.raises(flight.FlightServerError, match="for the test"):
+            client.do_get(info.endpoints[0].ticket).read_all()
+        assert eventually(lambda: not running(server))
+    assert 0 < len(looks) < LOOKS / 2
