@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,12 +13,15 @@ from pyarrow import flight
 from lazydelta import limits
 from lazydelta.scan import scanner
 from lazydelta.serve.admitted import Admitted
+from lazydelta.serve.sharing import PREFIX
 from tests.support import actions
 from tests.support.row_tables import eventually
 from tests.support.serving import RunningServer, planned, running_server
+from tests.support.sharing import table_path
 from tests.support.table_builder import TableBuilder
 
 FILES = 400
+PLAIN = {"minReaderVersion": 1, "minWriterVersion": 2}
 STATS = json.dumps({"numRecords": 1, "minValues": {"value": 1.0}, "maxValues": {"value": 2.0}})
 LOOKS = FILES // limits.CHECKPOINT_ROW_GROUPS_PER_BATCH  # of a scan that goes to its end
 NOWHERE = "value < 0.5"
@@ -27,7 +31,10 @@ NOWHERE = "value < 0.5"
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     """A checkpoint of many row groups, of which no filter is told before they are read."""
     table = TableBuilder(
-        tmp_path_factory.mktemp("fruitless") / "t", schema={"value": "double"}, partition_columns=()
+        tmp_path_factory.mktemp("fruitless") / "t",
+        schema={"value": "double"},
+        partition_columns=(),
+        protocol=PLAIN,
     )
     table.commit(adds=[actions.add(f"f{number}", stats=STATS) for number in range(FILES)])
     table.checkpoint(row_group_rows=1)
@@ -70,4 +77,23 @@ def test_a_scan_that_is_cancelled_before_its_first_batch_stops_its_reads(
         with pytest.raises(flight.FlightServerError, match="for the test"):
             client.do_get(info.endpoints[0].ticket).read_all()
         assert eventually(lambda: not running(server))
+    assert 0 < len(looks) < LOOKS / 2
+
+
+@pytest.mark.parametrize("more", [{}, {"maxFiles": 5}])
+def test_a_client_of_sharing_that_goes_away_before_the_first_line_stops_its_reads(
+    server: RunningServer, at_first_look: Callable[[Callable[[], Any]], list[int]], more: dict[str, Any]
+) -> None:
+    body = json.dumps({"predicateHints": [NOWHERE], **more}).encode()
+    head = f"POST {PREFIX}{table_path('t')}/query HTTP/1.1\r\nHost: localhost\r\n"
+    with socket.create_connection(("127.0.0.1", server.ports.http or 0)) as client:
+
+        def leave() -> None:
+            (scan,) = running(server)
+            client.close()
+            assert eventually(lambda: scan.is_stopped)
+
+        looks = at_first_look(leave)
+        client.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        assert eventually(lambda: looks and not running(server))
     assert 0 < len(looks) < LOOKS / 2

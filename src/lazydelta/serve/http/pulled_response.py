@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from functools import partial
 from typing import Any
 
@@ -21,6 +21,7 @@ from starlette.types import Receive, Scope, Send
 
 from lazydelta.errors import LazyDeltaError
 from lazydelta.serve.admitted import Admitted
+from lazydelta.serve.refusals import CancelledError
 
 LOGGER = logging.getLogger("lazydelta.serve")
 _TELLING_SECONDS = 1.0  # that a client has to take the last chunk when the server goes down
@@ -66,7 +67,7 @@ class PulledResponse(Response):
             self._admitted.when_stopped(partial(_set_from_thread, stopped, asyncio.get_running_loop()))
         try:
             async with anyio.create_task_group() as group:
-                group.start_soon(_cancel_when_gone, receive, group.cancel_scope)
+                group.start_soon(_cancel_when_gone, receive, group.cancel_scope, self._gone)
                 group.start_soon(_cancel_when_stopped, stopped, group.cancel_scope)
                 with anyio.move_on_after(None) as patience:
                     await self._pump(send, patience, is_head=scope["method"] == "HEAD")
@@ -78,6 +79,11 @@ class PulledResponse(Response):
         finally:
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(closed, self._chunks, limiter=self._limiter)
+
+    def _gone(self) -> None:
+        """Have what works for nobody stop; a pull goes on otherwise until it has something."""
+        if self._admitted is not None:
+            self._admitted.stop("its client has gone", is_cancelled=True)
 
     async def _pump(self, send: Send, patience: anyio.CancelScope, *, is_head: bool) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
@@ -98,7 +104,8 @@ class PulledResponse(Response):
         try:
             return await to_thread.run_sync(next, self._chunks, None, limiter=self._limiter), True
         except LazyDeltaError as error:
-            LOGGER.warning("an answer broke off: %s", error)
+            level = logging.INFO if isinstance(error, CancelledError) else logging.WARNING
+            LOGGER.log(level, "an answer broke off: %s", error)
             return self.told(told(error)), False
         except Exception:
             LOGGER.exception("an answer broke off")
@@ -118,9 +125,15 @@ def closed(chunks: Chunks) -> None:
         LOGGER.debug("closing an answer: %s", error)
 
 
-async def _cancel_when_gone(receive: Receive, scope: anyio.CancelScope) -> None:
+async def tell_when_gone(receive: Receive, gone: Callable[[], None]) -> None:
+    """Wait for the client to leave, then call that."""
     while (await receive())["type"] != "http.disconnect":
         pass
+    await to_thread.run_sync(gone)
+
+
+async def _cancel_when_gone(receive: Receive, scope: anyio.CancelScope, gone: Callable[[], None]) -> None:
+    await tell_when_gone(receive, gone)
     scope.cancel()
 
 

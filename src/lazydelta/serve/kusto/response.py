@@ -14,7 +14,7 @@ import anyio
 from anyio import CapacityLimiter, to_thread
 from starlette.types import Receive
 
-from lazydelta.serve.http.pulled_response import closed
+from lazydelta.serve.http.pulled_response import closed, tell_when_gone
 from lazydelta.serve.kusto.answers import Answer, Head
 
 _LEVEL = 1  # more takes longer than the network
@@ -58,10 +58,3 @@ def packed(answer: Generator[Head | bytes, None, None]) -> Generator[bytes, None
             assert isinstance(piece, bytes)
             yield packer.compress(piece) + packer.flush(zlib.Z_SYNC_FLUSH)
     yield packer.flush()
-
-
-async def tell_when_gone(receive: Receive, gone: Callable[[], None]) -> None:
-    """Wait for the client to leave, then call that."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    await to_thread.run_sync(gone)

@@ -14,8 +14,7 @@ from anyio import CapacityLimiter, to_thread
 from starlette.types import Receive
 
 from lazydelta.serve.admitted import Admitted
-from lazydelta.serve.http.pulled_response import Chunks, PulledResponse
-from lazydelta.serve.kusto.response import tell_when_gone
+from lazydelta.serve.http.pulled_response import Chunks, PulledResponse, tell_when_gone
 from lazydelta.serve.page.events import EVENT_HEADERS, event
 from lazydelta.serve.page.faults import Fault
 

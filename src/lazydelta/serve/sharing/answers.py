@@ -29,7 +29,7 @@ from lazydelta.serve.sharing.change_query import ChangePage, ChangeQuery, check_
 from lazydelta.serve.sharing.directory import Directory
 from lazydelta.serve.sharing.formats import choose_format
 from lazydelta.serve.sharing.hints import read_hints
-from lazydelta.serve.sharing.line_response import Head, Lines
+from lazydelta.serve.sharing.line_response import Audience, Head, Lines
 from lazydelta.serve.sharing.requests import (
     CAPABILITIES_HEADER,
     DELTA,
@@ -61,6 +61,7 @@ class Asker(msgspec.Struct, frozen=True, kw_only=True):
     capabilities: Capabilities = Capabilities()
     file_id: str | None = None
     request_id: str | None = None
+    audience: Audience = msgspec.field(default_factory=Audience)
 
 
 class _PageOfVersion(msgspec.Struct, frozen=True, array_like=True):
@@ -265,6 +266,7 @@ class Answers:
     def _admitted(self, asker: Asker, table: ServedTable) -> Iterator[Admitted]:
         what = f"shared files of {table.name}"
         with part_across("scan") as trace, self._served.admission.admitted(asker.client, what) as admitted:
+            asker.audience.admit(admitted)
             try:
                 yield admitted
             finally:

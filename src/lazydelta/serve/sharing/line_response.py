@@ -1,22 +1,25 @@
 """An answer of lines, whose head waits for the first of them.
 
 Contract: the generator gives a `Head` first, which waits for what the first lines need, so that whatever is
-wrong until then is answered with a status; bytes follow. An error after the head is told by an
-`endStreamAction`.
+wrong until then is answered with a status; bytes follow. A client that goes away meanwhile stops the scan, as
+one does later on. An error after the head is told by an `endStreamAction`.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Generator
 
 import anyio
 import msgspec
 from anyio import CapacityLimiter, to_thread
+from starlette.types import Receive
 
 from lazydelta.serve.admitted import Admitted
-from lazydelta.serve.http.pulled_response import PulledResponse, closed
+from lazydelta.serve.http.pulled_response import PulledResponse, closed, tell_when_gone
 from lazydelta.serve.sharing.lines import error_line
 
+_GONE = "its client has gone"
 NDJSON = "application/x-ndjson; charset=utf-8"
 
 
@@ -52,13 +55,46 @@ class LineResponse(PulledResponse):
         return self._wants_end
 
 
-async def begun(lines: Lines, limiter: CapacityLimiter) -> Head:
+class Audience:
+    """Who waits for an answer, until its head is there; once nobody does, its scan is told to stop."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._admitted: Admitted | None = None
+        self._has_gone = False
+
+    def admit(self, admitted: Admitted) -> None:
+        """The scan has its place."""
+        with self._lock:
+            self._admitted = admitted
+            has_gone = self._has_gone
+        if has_gone:
+            admitted.stop(_GONE, is_cancelled=True)
+
+    def leave(self) -> None:
+        """Nobody waits any more."""
+        with self._lock:
+            self._has_gone = True
+            admitted = self._admitted
+        if admitted is not None:
+            admitted.stop(_GONE, is_cancelled=True)
+
+
+async def begun(lines: Lines, limiter: CapacityLimiter, receive: Receive, audience: Audience) -> Head:
     """The head, once it is there; raises what came instead of it."""
-    try:
-        head = await to_thread.run_sync(next, lines, limiter=limiter)
-    except BaseException:
+    found: list[Head | bytes] = []
+    problem: BaseException | None = None
+    async with anyio.create_task_group() as group:
+        group.start_soon(tell_when_gone, receive, audience.leave)
+        try:
+            found.append(await to_thread.run_sync(next, lines, limiter=limiter))
+        except Exception as error:  # noqa: BLE001 - raised below: a group would wrap it
+            problem = error
+        group.cancel_scope.cancel()
+    if problem is not None:
         with anyio.CancelScope(shield=True):
             await to_thread.run_sync(closed, lines, limiter=limiter)
-        raise
+        raise problem
+    (head,) = found
     assert isinstance(head, Head)
     return head

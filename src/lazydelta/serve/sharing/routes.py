@@ -130,21 +130,21 @@ class SharingApi:
     async def _metadata(self, request: Request) -> Response:
         with self._reading(request, "metadata"):
             asker, asked = self._asker(request), read_version(request.query_params)
-        return await self._streamed(self.answers.metadata(asker, asked))
+        return await self._streamed(request, asker, self.answers.metadata(asker, asked))
 
     async def _query(self, request: Request) -> Response:
         with self._reading(request, "query"):
             asker = self._asker(request)
             body = read_query(await self._body(request))
-        return await self._streamed(self.answers.query(asker, body))
+        return await self._streamed(request, asker, self.answers.query(asker, body))
 
     async def _changes(self, request: Request) -> Response:
         with self._reading(request, "changes"):
             asker, asked = self._asker(request), read_changes(request.query_params)
-        return await self._streamed(self.answers.changes(asker, asked))
+        return await self._streamed(request, asker, self.answers.changes(asker, asked))
 
-    async def _streamed(self, lines: Lines) -> Response:
-        head = await begun(lines, self._starts)
+    async def _streamed(self, request: Request, asker: Asker, lines: Lines) -> Response:
+        head = await begun(lines, self._starts, request.receive, asker.audience)
         seconds = self._served.admission.limits.stalled_seconds
         return LineResponse(head, lines, self._pulls, stalled_seconds=seconds)
 

@@ -28,6 +28,7 @@ from lazydelta.scan.record_counts import NUM_RECORDS
 from lazydelta.serve.admitted import Admitted
 from lazydelta.serve.sharing.hints import Hints
 from lazydelta.serve.sharing.snapshot_lines import SnapshotLines
+from lazydelta.storage import StoppedError
 
 COLUMNS = (*FILE_COLUMNS, NUM_RECORDS)
 
@@ -54,27 +55,32 @@ class SnapshotQuery(msgspec.Struct, kw_only=True, eq=False):
         missing = self._rows_wanted()
         if missing == 0:
             return
-        with closing(self._batches()) as batches:
-            for batch in batches:
-                kept, missing = self._within(batch, missing)
-                for start in range(0, kept.num_rows, limits.SERVE_LINES_ROWS):
-                    part = kept.slice(start, limits.SERVE_LINES_ROWS)
-                    admitted.gave(part.num_rows, is_limited=False)
-                    yield writer.lines(part)
-                if missing == 0:
-                    break
+        try:
+            with closing(self._batches(admitted)) as batches:
+                for batch in batches:
+                    kept, missing = self._within(batch, missing)
+                    for start in range(0, kept.num_rows, limits.SERVE_LINES_ROWS):
+                        part = kept.slice(start, limits.SERVE_LINES_ROWS)
+                        admitted.gave(part.num_rows, is_limited=False)
+                        yield writer.lines(part)
+                    if missing == 0:
+                        break
+        except StoppedError:
+            admitted.check()  # that is why
+            raise
         if self.next_page is not None:
             self.next_page = None if missing == 0 else PageState(self.next_page.position, missing)
 
-    def _batches(self) -> Generator[pa.RecordBatch, None, None]:
+    def _batches(self, admitted: Admitted) -> Generator[pa.RecordBatch, None, None]:
         if self.max_files is not None:
-            return self._page_batches(self.max_files)
+            return self._page_batches(self.max_files, admitted)
         source = self.source
         is_hurried = self._rows_wanted() is not None
         scan = FileScan(source.snapshot, source.config, source.sidecar, source.memory, is_hurried=is_hurried)
+        admitted.when_stopped(scan.stop)
         return scan.batches(COLUMNS)
 
-    def _page_batches(self, max_files: int) -> Generator[pa.RecordBatch, None, None]:
+    def _page_batches(self, max_files: int, admitted: Admitted) -> Generator[pa.RecordBatch, None, None]:
         """One page, and whether there is more behind it."""
         count = min(max_files, limits.PAGE_COUNT_MAX)
         request = PageRequest(
@@ -82,6 +88,7 @@ class SnapshotQuery(msgspec.Struct, kw_only=True, eq=False):
         )
         series = open_series(self.source, request, PageSettings())
         scan = series.files(series.anchor, limit=count + 1)
+        admitted.when_stopped(scan.stop)
         missing, last = count, None
         with closing(scan.batches(COLUMNS, with_keys=True)) as batches:
             for batch in batches:
