@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -97,3 +98,17 @@ def test_a_client_of_sharing_that_goes_away_before_the_first_line_stops_its_read
         client.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
         assert eventually(lambda: looks and not running(server))
     assert 0 < len(looks) < LOOKS / 2
+
+
+def test_a_page_keeps_to_the_time_of_a_scan(
+    server: RunningServer, tmp_path: Path, at_first_look: Callable[[Callable[[], Any]], list[int]]
+) -> None:
+    url = server.process.served.config.tables["t"].url
+    with running_server(tmp_path, {"t": url}, "[limits]\nscan_seconds = 3\n") as limited:
+        at_first_look(lambda: eventually(lambda: all(scan.is_stopped for scan in running(limited))))
+        body = {"command": {"table": "t", "what": "files", "predicate": NOWHERE}, "count": 5}
+        with (
+            limited.flight() as client,
+            pytest.raises(flight.FlightUnavailableError, match=r"limits\.scan_seconds"),
+        ):
+            list(client.do_action(flight.Action("page", json.dumps(body).encode())))

@@ -5,15 +5,17 @@ Contract: the body is JSON of the named keys; answers are JSON, then, where ther
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from typing import TypeVar
 
 import msgspec
 import pyarrow as pa
 
-from lazydelta.errors import InvalidRequestError
+from lazydelta.errors import InvalidRequestError, LazyDeltaError
 from lazydelta.protocol.paths import listed_path
+from lazydelta.scan.file_stats import look_up_stats
+from lazydelta.serve.admitted import Admitted
 from lazydelta.serve.command import Command, read_command
 from lazydelta.serve.concealment import concealed
 from lazydelta.serve.flight.caller import Asking
@@ -67,11 +69,12 @@ def _refresh(served: Served, asking: Asking, body: bytes) -> list[bytes]:
 def _stats(served: Served, asking: Asking, body: bytes) -> list[bytes]:
     wanted = _read(body, _StatsWanted)
     table = _opened(served, asking, wanted.table, version=wanted.version)
-    root = table.scan().source.snapshot.storage.root
+    source = table.scan(scan_timeout_seconds=served.admission.seconds_of(asking.client)).source
+    root = source.snapshot.storage.root
     # A path below the table's own address is not taken for the file: that would tell where the table lies.
     paths = [path if listed_path(path, root) == path else f"…{path}" for path in wanted.paths]
-    with served.admission.admitted(asking.client, f"statistics of {wanted.table}"):
-        found = table.get_stats_for_files(paths, wanted.columns)
+    with _limited(served, asking, f"statistics of {wanted.table}"):
+        found = look_up_stats(source.files(), paths, wanted.columns)
     found = found.set_column(0, "path", pa.array(wanted.paths, pa.string()))
     return [msgspec.json.encode({"version": table.version}), _ipc([found], found.schema)]
 
@@ -97,8 +100,9 @@ def _page(served: Served, asking: Asking, body: bytes) -> list[bytes]:
     table = _opened(served, asking, command.table, version=command.version, timestamp=command.timestamp)
     if command.predicate is not None:
         checked_words(command.predicate)
-    scan = table.scan(command.predicate, strategy=command.strategy)
-    with served.admission.admitted(asking.client, f"a page of {command.table}") as admitted:
+    seconds = served.admission.seconds_of(asking.client)
+    scan = table.scan(command.predicate, strategy=command.strategy, scan_timeout_seconds=seconds)
+    with _limited(served, asking, f"a page of {command.table}") as admitted:
         admitted.gave(wanted.count)
         if command.what == "files":
             files = scan.file_page(wanted.count, after=wanted.after, order=command.order)
@@ -106,6 +110,18 @@ def _page(served: Served, asking: Asking, body: bytes) -> list[bytes]:
         page = scan.page(wanted.count, after=wanted.after, order=command.order, columns=command.columns)
     rows = page.rows
     return [msgspec.json.encode({"next_token": page.next_token}), _ipc(rows.to_batches(), rows.schema)]
+
+
+@contextmanager
+def _limited(served: Served, asking: Asking, what: str) -> Iterator[Admitted]:
+    """A place among the scans that run, within the client's memory and time."""
+    with served.admission.admitted(asking.client, what) as admitted, served.memory.of(asking.client):
+        try:
+            yield admitted
+        except LazyDeltaError:
+            admitted.check()  # it was told to stop: that is why
+            raise
+        admitted.check()
 
 
 def _opened(
