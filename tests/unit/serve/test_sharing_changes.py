@@ -16,6 +16,7 @@ from tests.support.table_builder import TableBuilder
 
 PLAIN = {"minReaderVersion": 1, "minWriterVersion": 4}
 FEED = {"delta.enableChangeDataFeed": "true"}
+WITH_END = {"delta-sharing-capabilities": "responseformat=parquet;includeendstreamaction=true"}
 KINDS = {"add", "remove", "cdf"}
 
 
@@ -56,8 +57,14 @@ def urls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     vectors.commit(adds=[actions.add("a", deletion_vector=actions.inline_dv())], removes=[whole_remove("a")])
     poor = TableBuilder(folder / "poor", protocol=PLAIN, configuration=FEED).commit(adds=["a"])
     poor.commit(removes=[{"path": "a", "dataChange": True, "deletionTimestamp": 1}])
+    mapped = TableBuilder(folder / "mapped", protocol={"minReaderVersion": 2, "minWriterVersion": 5})
+    mapped.commit(adds=["a"])
+    named = json.loads(json.dumps(mapped.metadata))
+    named["configuration"] = {"delta.columnMapping.mode": "name"}
+    mapped.commit(adds=["b"], metadata=named).commit(adds=["c"], metadata=mapped.metadata)
     built = {
         "fed": fed,
+        "mapped": mapped,
         "late": late,
         "cleaned": cleaned,
         "cut": cut,
@@ -202,6 +209,16 @@ def test_deletion_vectors_are_refused_in_the_parquet_format(client: Sharing) -> 
     answer = changes(client, "vectors", as_delta("deletionvectors", "v2checkpoint"), startingVersion=1)
     added = next(file for file in answer.files if "add" in file["deltaSingleAction"])
     assert added["deltaSingleAction"]["add"]["deletionVector"]["storageType"] == "i"
+
+
+def test_column_mapping_between_the_ends_is_refused_in_the_parquet_format(client: Sharing) -> None:
+    """Files of that time have other names of columns than the metadata that a client is given."""
+    answer = client.query("mapped", WITH_END, startingVersion=0)
+    assert answer.end is not None
+    assert "from version 1 on" in answer.end["errorMessage"]
+    assert {body["version"] for line in answer.lines for kind, body in line.items() if kind == "add"} <= {0}
+    assert client.query("mapped", startingVersion=2).status == 200
+    assert client.query("mapped", as_delta("columnmapping"), startingVersion=0).status == 200
 
 
 def test_a_remove_that_lacks_what_its_rows_need_is_an_error(client: Sharing) -> None:

@@ -15,7 +15,7 @@ from lazydelta import limits
 from lazydelta.errors import CorruptLogError, InvalidRequestError
 from lazydelta.log.segment import LogFile
 from lazydelta.log.time_travel import CommitTimes
-from lazydelta.protocol.actions import Metadata
+from lazydelta.protocol.actions import Metadata, Protocol
 from lazydelta.serve.admitted import Admitted
 from lazydelta.serve.sharing import lines
 from lazydelta.serve.sharing.change_lines import ChangeLines
@@ -25,6 +25,7 @@ from lazydelta.serve.sharing.requests import DELTA, PARQUET
 from lazydelta.storage import Storage
 
 _FEED = "delta.enableChangeDataFeed"
+_MAPPING_ALLOWED = Protocol(min_reader_version=2, min_writer_version=5)
 
 
 class ChangePage(msgspec.Struct, frozen=True, array_like=True):
@@ -95,18 +96,23 @@ class ChangeQuery(msgspec.Struct, kw_only=True, eq=False):
         for change in part:
             if change.kind == "metaData":
                 self._check_feed(change.action, version)
+                self._check_form(_MAPPING_ALLOWED, change.action, version)
                 if self.with_metadata and not is_first:
                     yield lines.metadata_line(change.action, self.form, version=version)
             elif change.kind == "protocol":
-                if self.form == PARQUET and features_needed(change.action, Metadata()):
-                    raise InvalidRequestError(
-                        f"from version {version} on the table has features that the parquet response format "
-                        "cannot tell",
-                        "responseformat",
-                        "ask for responseformat=delta",
-                    )
+                self._check_form(change.action, Metadata(), version)
                 if self.with_protocol and self.form == DELTA and not is_first:
                     yield lines.protocol_line(change.action, self.form, version=version)
+
+    def _check_form(self, protocol: Protocol, metadata: Metadata, version: int) -> None:
+        needed = features_needed(protocol, metadata) if self.form == PARQUET else None
+        if needed:
+            raise InvalidRequestError(
+                f"from version {version} on the table has {', '.join(sorted(needed))}, which the parquet "
+                "response format cannot tell",
+                "responseformat",
+                f"ask for responseformat=delta;readerfeatures={','.join(sorted(needed))}",
+            )
 
     def _check_feed(self, metadata: Metadata, version: int) -> None:
         if self.by_feed:
