@@ -123,7 +123,7 @@ def _judged(
 ) -> Handover:
     try:
         types = types_of(session, spelled(name))
-        found = plain_files(session, asked, source, types)
+        found = plain_files(session, asked, source, types, watch)
         view = _view(session, name, found, types, watch)
         if by_rows:
             view += f" union all {_nothing(session, name, source.schema)}"

@@ -25,7 +25,7 @@ from lazydelta.engines.plain_footers import path_list, schema_digests, unfit_fil
 from lazydelta.engines.projection import columns_needed
 from lazydelta.engines.scanner import narrowed
 from lazydelta.engines.session import Duck
-from lazydelta.engines.watch import Asked
+from lazydelta.engines.watch import Asked, Watch
 from lazydelta.predicate import Expression
 from lazydelta.predicate.expression import any_of
 from lazydelta.rows.data_file import DATA_FILE_COLUMNS
@@ -79,7 +79,7 @@ class PlainFiles(msgspec.Struct, frozen=True, eq=False):
 
 
 def plain_files(
-    session: Duck, asked: Sequence[Asked], source: RowSource, types: Mapping[str, str]
+    session: Duck, asked: Sequence[Asked], source: RowSource, types: Mapping[str, str], watch: Watch
 ) -> PlainFiles:
     """The files for all that is asked of one table; `types` are those of its columns in DuckDB."""
     why = _why_not(source)
@@ -87,7 +87,7 @@ def plain_files(
         raise NotPlainError(why)
     needed = _needed(asked, source)
     narrow = _narrowed(source, asked)
-    listed = narrow.files()
+    listed = watch.walk(narrow.files())
     files = _listed(listed)
     root = parse_address(source.snapshot.storage.root).path.rstrip("/")
     paths = pc.binary_join_element_wise(pa.scalar(root), files.column("path"), "/")

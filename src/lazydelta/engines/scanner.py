@@ -88,6 +88,11 @@ class LazyScanner:
         """What it reads."""
         return self._plan
 
+    def stop(self) -> None:
+        """End the walk through the files of the latest run, from any thread; its reader ends the rest."""
+        if self._latest is not None:
+            self._latest.stop()
+
     def latest(self) -> ScanReport | None:
         """What the latest run read so far; None before the first."""
         return None if self._latest is None else self._latest.latest()

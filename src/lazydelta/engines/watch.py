@@ -18,6 +18,8 @@ from lazydelta import limits
 from lazydelta.engines.projection import Columns
 from lazydelta.engines.scanner import Filter, LazyScanner
 from lazydelta.rows.iterator import LazyRecordBatchIterator
+from lazydelta.scan import FileScan
+from lazydelta.storage import StoppedError
 
 _REMEMBERED_MAX = 100  # scans that a query told of: a recursive one begins them by the thousand
 
@@ -46,6 +48,7 @@ class Watch:
         self._error: Exception | None = None
         self._readers: weakref.WeakSet[LazyRecordBatchIterator] = weakref.WeakSet()
         self._begun: list[Begun] = []
+        self._walks: list[FileScan] = []
         self._is_stopped = False
         self._asked: list[Asked] | None = None
         self.row_limit: int | None = None  # of every scan
@@ -97,12 +100,25 @@ class Watch:
                 self._begun.append(begun)
             is_stopped = self._is_stopped
         if is_stopped:
+            begun.scanner.stop()
             reader.close()
+
+    def walk(self, files: FileScan) -> FileScan:
+        """A walk through files besides, which ends with the scans; raises once they have."""
+        with self._lock:
+            if self._is_stopped:
+                raise StoppedError(files.snapshot.storage.root)
+            self._walks.append(files)
+        return files
 
     def stop(self) -> None:
         """End every scan."""
         with self._lock:
             self._is_stopped = True
-            readers = list(self._readers)
+            begun, readers = list(self._begun), list(self._readers)
+        for files in self._walks:
+            files.stop()
+        for one in begun:
+            one.scanner.stop()
         for reader in readers:
             reader.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from pyarrow import flight
 from lazydelta import limits
 from lazydelta.scan import scanner
 from lazydelta.serve.admitted import Admitted
+from lazydelta.serve.flight_sql import messages_pb2 as messages
+from lazydelta.serve.flight_sql.envelope import enclosed
 from lazydelta.serve.sharing import PREFIX
 from tests.support import actions
 from tests.support.row_tables import eventually
@@ -25,6 +28,7 @@ FILES = 400
 PLAIN = {"minReaderVersion": 1, "minWriterVersion": 2}
 STATS = json.dumps({"numRecords": 1, "minValues": {"value": 1.0}, "maxValues": {"value": 2.0}})
 LOOKS = FILES // limits.CHECKPOINT_ROW_GROUPS_PER_BATCH  # of a scan that goes to its end
+_STOPPING_SECONDS = 5.0
 NOWHERE = "value < 0.5"
 
 
@@ -75,6 +79,26 @@ def test_a_scan_that_is_cancelled_before_its_first_batch_stops_its_reads(
         looks = at_first_look(
             lambda: [scan.stop("for the test", is_cancelled=True) for scan in running(server)]
         )
+        with pytest.raises(flight.FlightServerError, match="for the test"):
+            client.do_get(info.endpoints[0].ticket).read_all()
+        assert eventually(lambda: not running(server))
+    assert 0 < len(looks) < LOOKS / 2
+
+
+def test_a_statement_that_is_cancelled_before_its_first_row_stops_its_reads(
+    server: RunningServer, at_first_look: Callable[[Callable[[], Any]], list[int]]
+) -> None:
+    query = messages.CommandStatementQuery(query=f"select count(*) from t where {NOWHERE}")
+
+    def cancel() -> None:
+        (scan,) = running(server)
+        stopping = threading.Thread(target=scan.stop, args=["for the test"], kwargs={"is_cancelled": True})
+        stopping.start()
+        stopping.join(_STOPPING_SECONDS)  # DuckDB may not listen while its table is read
+
+    with server.flight() as client:
+        info = client.get_flight_info(flight.FlightDescriptor.for_command(enclosed(query)))
+        looks = at_first_look(cancel)
         with pytest.raises(flight.FlightServerError, match="for the test"):
             client.do_get(info.endpoints[0].ticket).read_all()
         assert eventually(lambda: not running(server))
