@@ -96,6 +96,23 @@ def test_completions_that_were_asked_for_stay_open(page: Page) -> None:
     expect(page.locator("#completions")).to_be_visible()
 
 
+@pytest.mark.parametrize("move", ["End", "Control+End", "Home", "a click"])
+def test_completions_go_when_the_caret_does(page: Page, move: str) -> None:
+    text, written = page.locator("#query-text"), "select cels from machines where celsius > 1"
+    text.fill(written.replace("cels ", " ", 1))
+    text.evaluate("box => box.setSelectionRange(7, 7)")
+    text.press_sequentially("cels")
+    expect(page.locator("#completions")).to_be_visible()
+    if move == "a click":
+        width = text.evaluate("box => box.clientWidth")
+        text.click(position={"x": width - 5, "y": 8})
+    else:
+        text.press(move)
+    expect(page.locator("#completions")).to_be_hidden()
+    text.press("Tab")
+    expect(text).to_have_value(written)
+
+
 def test_a_query_that_nobody_wrote_follows_the_language(page: Page) -> None:
     text, kql = page.locator("#query-text"), page.locator('input[value="kql"]')
     kql.check()

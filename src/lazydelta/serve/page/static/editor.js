@@ -13,7 +13,9 @@ export class Editor {
     this.onChange = onChange;
     this.onRun = onRun;
     this.isRunError = false; // what is shown is of a run: it stays until the text changes or another run begins
+    this.caret = -1; // where typing left it: completions are for that place
     this.text.addEventListener("input", () => this.#typed());
+    document.addEventListener("selectionchange", () => this.#stay());
     this.text.addEventListener("keydown", (event) => this.#key(event));
     this.text.addEventListener("blur", () => setTimeout(() => {
       if (document.activeElement !== this.text) this.#close();
@@ -87,7 +89,13 @@ export class Editor {
     this.onChange();
   }
 
+  // Completions of a place that the caret has left would replace whatever lies between.
+  #stay() {
+    if (this.text.selectionStart !== this.caret) this.#close();
+  }
+
   #typed() {
+    this.caret = this.text.selectionStart;
     this.#changed();
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.#complete(false), TYPED_MS);
@@ -101,6 +109,7 @@ export class Editor {
     }
     this.asking?.abort();
     this.asking = new AbortController();
+    this.caret = this.text.selectionStart;
     try {
       const body = { language: this.language, text: this.value, before, table: this.table() };
       const found = await ask("completions", { body, signal: this.asking.signal });
@@ -170,6 +179,7 @@ export class Editor {
   }
 
   #key(event) {
+    this.#stay();
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
       event.preventDefault();
       this.#close();
