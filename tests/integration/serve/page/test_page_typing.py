@@ -51,6 +51,18 @@ def test_the_error_of_a_run_stays_until_the_text_changes(page: Page) -> None:
     expect(error).to_be_hidden()
 
 
+def test_an_error_that_comes_while_somebody_types_on_selects_nothing(page: Page) -> None:
+    text, held = page.locator("#query-text"), held_back(page, "**/ui/api/query")
+    run_query(page, "select celsiu from machines")
+    text.press("Control+End")
+    text.press_sequentially("\nwhere celsius > 1")
+    let_through(page, held)
+    expect(text).to_have_attribute("aria-invalid", "true")
+    expect(page.locator("#query-error")).to_contain_text("select celsiu from machines")
+    text.press_sequentially("0")
+    expect(text).to_have_value("select celsiu from machines\nwhere celsius > 10")
+
+
 def test_what_is_wrong_with_the_text_shows_while_it_is_typed(page: Page) -> None:
     error = page.locator("#query-error")
     type_query(page, "select * from machine")

@@ -183,7 +183,7 @@ async function look() {
   } catch (error) {
     if (error.name === "AbortError" || reading.signal.aborted) return;
     unread();
-    if (error instanceof ApiError && TYPED_FAULTS.has(error.status)) editor.error(error.fault, true);
+    if (error instanceof ApiError && TYPED_FAULTS.has(error.status)) editor.error(error.fault, true, body.text);
     else if (error instanceof ApiError && error.status === 401) lost(error);
   }
 }

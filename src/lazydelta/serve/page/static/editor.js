@@ -51,8 +51,9 @@ export class Editor {
   }
 
   // `fault`: of the server, or null; `isSoft`: of the text while it is typed, which stands there without being called
-  // out, and neither hides nor replaces what a run said of the same text.
-  error(fault, isSoft = false) {
+  // out, and neither hides nor replaces what a run said of the same text; `text`: what was asked, which may have been
+  // typed on since: then nothing is selected, which the next key would replace.
+  error(fault, isSoft = false, text = this.value) {
     if (isSoft && this.isRunError) return;
     this.isRunError = fault !== null && !isSoft;
     const element = byId("query-error");
@@ -63,12 +64,12 @@ export class Editor {
       return;
     }
     const place = fault.line ? `Line ${fault.line}, column ${fault.column}: ` : "";
-    let text = `${place}${fault.message}`;
-    const line = fault.line ? this.value.split("\n")[fault.line - 1] : undefined;
-    if (line !== undefined) text += `\n${excerpt(line, fault.column, this.#lineLength(element))}`;
-    if (fault.fix) text += `\n${fault.fix}`;
-    say(element, text);
-    if (fault.line && !isSoft) this.#select(fault.line, fault.column);
+    let told = `${place}${fault.message}`;
+    const line = fault.line ? text.split("\n")[fault.line - 1] : undefined;
+    if (line !== undefined) told += `\n${excerpt(line, fault.column, this.#lineLength(element))}`;
+    if (fault.fix) told += `\n${fault.fix}`;
+    say(element, told);
+    if (fault.line && !isSoft && text === this.value) this.#select(fault.line, fault.column);
   }
 
   // How many characters of a line the element takes before it breaks it.

@@ -81,8 +81,8 @@ export class Runner {
     let end = null;
     const tell = () => say(byId("result-progress"), `${plural(rows, "row")} so far, ${milliseconds(performance.now() - began)}`);
     const clock = setInterval(() => this.running === running && tell(), TOLD_MS);
+    const body = { language: this.editor.language, text: this.editor.value };
     try {
-      const body = { language: this.editor.language, text: this.editor.value };
       for await (const { name, value } of stream("query", { body, signal: running.signal })) {
         if (name === "columns") {
           result = value;
@@ -93,10 +93,10 @@ export class Runner {
         } else if (name === "end") end = value;
       }
       if (!end) throw new GoneError("the server broke off");
-      this.#ended(end, result);
+      this.#ended(end, result, body.text);
     } catch (error) {
       if (this.running !== running) return;
-      this.#failed(error, rows, began);
+      this.#failed(error, rows, began, body.text);
     } finally {
       clearInterval(clock);
       if (this.running === running) {
@@ -119,9 +119,9 @@ export class Runner {
     say(byId("result-state"), canStream() ? "running" : "running; this browser shows the rows when all are there");
   }
 
-  #ended(end, result) {
+  #ended(end, result, text) {
     explain.show(end);
-    if (end.error) this.editor.error(end.error);
+    if (end.error) this.editor.error(end.error, false, text);
     const first = end.first_row_ms === null ? "" : `, the first after ${milliseconds(end.first_row_ms)}`;
     const cut = end.is_cut ? "; there are more, which the page does not show" : "";
     const failed = end.error ? "; then it broke off" : "";
@@ -129,12 +129,12 @@ export class Runner {
     if (!end.rows && !result.columns.length) this.grid.clear();
   }
 
-  #failed(error, rows, began) {
+  #failed(error, rows, began, text) {
     if (error.name === "AbortError") {
       say(byId("result-state"), `cancelled after ${milliseconds(performance.now() - began)}; ${count(rows)} rows came before`);
     } else if (error instanceof ApiError) {
       if (error.status === 401) this.onLost(error);
-      this.editor.error(error.fault);
+      this.editor.error(error.fault, false, text);
       say(byId("result-state"), rows ? `${plural(rows, "row")}, then it broke off` : "no rows: the query is refused");
       if (!rows) show(byId("result"), false);
     } else if (error instanceof GoneError) {
