@@ -105,6 +105,25 @@ def test_a_result_with_times_is_a_time_series_and_others_are_bars(page: Page) ->
     expect(page.locator("#chart-text")).to_have_text("a chart needs a column of numbers")
 
 
+def test_charts_of_earlier_queries_are_let_go_of(page: Page) -> None:
+    browser = page.context.new_cdp_session(page)
+    canvases = browser.send("Runtime.evaluate", {"expression": "HTMLCanvasElement.prototype"})["result"]
+    for rows in (1, 2, 3):
+        run_query(page, f"select * from range({rows}) as t(a)")
+        expect(page.locator("#result-state")).to_contain_text(f"{rows} row")
+        page.click("#tab-chart")
+        drawn = page.locator('#panel-chart canvas[data-drawn="true"]')
+        expect(drawn).to_be_visible()
+        drawn.evaluate("chart => { delete chart.dataset.drawn; }")
+        page.click("#theme")
+        expect(drawn).to_be_visible()
+    asked = {"prototypeObjectId": canvases["objectId"]}
+    found = browser.send("Runtime.queryObjects", asked)["objects"]  # collects garbage first
+    length = {"objectId": found["objectId"], "functionDeclaration": "function () { return this.length; }"}
+    told = browser.send("Runtime.callFunctionOn", {**length, "returnByValue": True})
+    assert told["result"]["value"] == 3, "the map, the row groups, and one chart"
+
+
 def test_what_is_wrong_stands_at_the_query_with_its_place(page: Page) -> None:
     run_query(page, "select machine,\n  nothing\nfrom machines")
     error = page.locator("#query-error")

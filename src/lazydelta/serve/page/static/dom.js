@@ -62,6 +62,6 @@ export function canvas(parent, label, draw) {
     });
   };
   new ResizeObserver(redraw).observe(parent);
-  document.addEventListener("theme", redraw);
+  element.addEventListener("theme", redraw); // its own: the document's would hold every canvas there ever was
   return { element, redraw };
 }

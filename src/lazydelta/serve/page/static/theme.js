@@ -13,7 +13,7 @@ export function start(button) {
     button.textContent = sign;
     button.setAttribute("aria-label", `Theme: ${name}`);
     button.title = `Theme: ${name}`;
-    document.dispatchEvent(new Event("theme"));
+    for (const canvas of document.querySelectorAll("canvas")) canvas.dispatchEvent(new Event("theme"));
   };
   button.addEventListener("click", () => {
     theme = NEXT[theme];
