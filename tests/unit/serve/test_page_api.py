@@ -228,6 +228,13 @@ def test_later_versions_are_told_while_the_page_is_open(tmp_path: Path) -> None:
         assert eventually(lambda: not server.process.served.admission.running())
 
 
+def test_files_that_came_before_a_checkpoint_are_news_too(served: RunningServer) -> None:
+    assert get(served, "tables/machines").json()["checkpoint_version"] == 59
+    told = get(served, "tables/machines/news?after=50").json()
+    assert [one["version"] for one in told["versions"]] == list(range(71, 50, -1))
+    assert len(told["files"]) == 21
+
+
 def test_a_map_that_breaks_off_says_why_and_not_where(tmp_path: Path) -> None:
     url = machines_table(tmp_path, days=2)
     with running_server(tmp_path, {"machines": url}) as server:

@@ -36,5 +36,5 @@ def news(served: Served, name: str, client: Client, after: int | None) -> News:
         return News(
             version=table.version,
             versions=versions_of(table, newest=table.version, count=count),
-            files=new_files(table, after=after, count=limits.PAGE_NEW_FILES),
+            files=new_files(table, versions=count, count=limits.PAGE_NEW_FILES),
         )

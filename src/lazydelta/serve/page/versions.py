@@ -7,7 +7,7 @@ in the commit itself; one larger than `limits.PAGE_COMMIT_BYTES_MAX` is told by 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any
 
 import msgspec
@@ -55,12 +55,16 @@ def versions_of(table: Table, *, newest: int, count: int) -> list[Version]:
         ]
 
 
-def new_files(table: Table, *, after: int, count: int) -> list[NewFile]:
-    """Files that commits after a version added, newest first, as many as that."""
-    snapshot = table.scan().source.snapshot
-    commits = [file for file in reversed(snapshot.segment.commits) if file.version > after]
+def new_files(table: Table, *, versions: int, count: int) -> list[NewFile]:
+    """Files that so many of the newest versions added, newest first, as many as that.
+
+    Of their commits, whether a checkpoint has been written since or not; what is cleaned up is left out.
+    """
+    storage = table.scan().source.snapshot.storage
+    listed = newest_listing(storage, newest=table.version, limit=versions).commits
+    commits = [listed[at] for at in range(table.version, table.version - versions, -1) if at in listed]
     found: list[NewFile] = []
-    with closing(ReverseCommitReader(snapshot.storage)) as reader:
+    with closing(ReverseCommitReader(storage)) as reader, suppress(CommitVanishedError):
         for part in reader.slices(commits):
             found += [(add.path, add.size, add.modification_time or 0) for add in part.adds]
             if len(found) >= count:

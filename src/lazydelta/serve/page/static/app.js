@@ -227,7 +227,7 @@ function languageChosen() {
 async function arrived({ version, versions, files }, after) {
   timeline.add(versions);
   addNewest(files, true);
-  fileMap.addFresh(files, removedBy(versions, version - after));
+  fileMap.addFresh(files, changedBy(versions, version - after, "adds"), changedBy(versions, version - after, "removes"));
   const { signal } = now.shown;
   try {
     now.facts = await ask(`tables/${encodeURIComponent(now.table)}?version=${version}`, { signal });
@@ -250,10 +250,10 @@ async function redrawn(signal) {
   await look();
 }
 
-// How many files versions removed, and whether that is all: versions may be too many, or too large, to be counted.
-function removedBy(versions, count) {
-  const isAll = versions.length === count && versions.every((one) => one.removes !== null);
-  return { files: versions.reduce((sum, one) => sum + (one.removes ?? 0), 0), isAll };
+// How many files versions added or removed, and whether that is all: versions may be too many, or too large, to be counted.
+function changedBy(versions, count, what) {
+  const isAll = versions.length === count && versions.every((one) => one[what] !== null);
+  return { files: versions.reduce((sum, one) => sum + (one[what] ?? 0), 0), isAll };
 }
 
 function addNewest(files, isAhead) {

@@ -52,8 +52,8 @@ export class FileMap {
     this.remark = ""; // what it says of all of them
     this.isAllRead = false; // whether it may read any of them
     this.fresh = []; // [path, size, time] of files of later versions
-    this.added = 0;
-    this.removed = { files: 0, isAll: true }; // by later versions
+    this.added = none(); // by later versions
+    this.removed = none();
     this.failure = "";
     this.version = null; // whose files these are; null: it is not known yet
     this.isWhole = false;
@@ -74,8 +74,8 @@ export class FileMap {
     this.remark = "";
     this.isAllRead = false;
     this.fresh = [];
-    this.added = 0;
-    this.removed = { files: 0, isAll: true };
+    this.added = none();
+    this.removed = none();
     this.failure = "";
     this.version = version;
     this.isWhole = false;
@@ -127,10 +127,11 @@ export class FileMap {
     this.#tell();
   }
 
-  addFresh(files, removed) {
+  // `files`: those of them that are shown; `added`, `removed`: how many there are, and whether that is all.
+  addFresh(files, added, removed) {
     this.fresh = [...files, ...this.fresh].slice(0, 1000);
-    this.added += files.length;
-    this.removed = { files: this.removed.files + removed.files, isAll: this.removed.isAll && removed.isAll };
+    this.added = together(this.added, added);
+    this.removed = together(this.removed, removed);
     this.#tell();
   }
 
@@ -146,17 +147,16 @@ export class FileMap {
 
   // Only colours that are on the map: `read` beside a map of a query that reads nothing of it would be a lie.
   #legend() {
-    show(byId("map-legend"), this.all.files + this.added > 0);
+    show(byId("map-legend"), this.all.files + this.added.files > 0);
     show(byId("legend-plain"), !this.read && !this.isAllRead);
     show(byId("legend-read"), this.read !== null || this.isAllRead);
     show(byId("legend-skipped"), this.read !== null);
-    show(byId("legend-fresh"), this.added > 0);
+    show(byId("legend-fresh"), this.added.files > 0);
   }
 
   #counted() {
     const { files, bytes: size, withoutTime } = this.all;
-    const { files: removed, isAll } = this.removed;
-    const isOld = this.added > 0 || removed > 0 || !isAll;
+    const isOld = isAny(this.added) || isAny(this.removed);
     const at = isOld ? ` at version ${count(this.version)}` : "";
     const parts = [`${plural(files, "live file")}, ${bytes(size)}${at}${this.isWhole ? "" : " so far"}`];
     if (this.read) {
@@ -164,8 +164,8 @@ export class FileMap {
       parts.push(`the query reads ${count(this.read.files)} and skips ${count(Math.max(0, files - this.read.files))}${soFar}`);
     }
     if (!this.read && this.remark && files) parts.push(this.remark);
-    if (this.added) parts.push(`${count(this.added)} new since the map was drawn`);
-    if (removed || !isAll) parts.push(`${isAll ? "" : "at least "}${count(removed)} removed since then`);
+    if (isAny(this.added)) parts.push(`${told(this.added)} new since the map was drawn`);
+    if (isAny(this.removed)) parts.push(`${told(this.removed)} removed since ${isAny(this.added) ? "then" : "the map was drawn"}`);
     if (withoutTime) parts.push(`${count(withoutTime)} without a time`);
     return parts.join("; ");
   }
@@ -289,6 +289,23 @@ export class FileMap {
     }
     if (best) this.#choose(`${best[1][0]},${best[1][1]}`, known);
   }
+}
+
+// Counts of files that may be more: `isAll` is false then.
+function none() {
+  return { files: 0, isAll: true };
+}
+
+function together(one, other) {
+  return { files: one.files + other.files, isAll: one.isAll && other.isAll };
+}
+
+function isAny({ files, isAll }) {
+  return files > 0 || !isAll;
+}
+
+function told({ files, isAll }) {
+  return `${isAll ? "" : "at least "}${count(files)}`;
 }
 
 function sizeCell(size) {
