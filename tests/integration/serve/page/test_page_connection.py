@@ -9,12 +9,13 @@ import socket
 from contextlib import suppress
 from pathlib import Path
 
+import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 from playwright.sync_api import Browser, Page, expect
 
 import lazydelta as ld
 from tests.support.page import machines_table
-from tests.support.page_views import opened, run_query
+from tests.support.page_views import held_back, let_through, opened, run_query
 from tests.support.proxy import Fault, HttpProxy
 from tests.support.serve_process import ServeProcess, config_text
 from tests.support.serving import running_server
@@ -30,6 +31,7 @@ NEVER_REDRAWN = """
     performance.now = () => 0;
     window.setTimeout = (call, ms) => ms === 30000 ? 0 : later(call, ms);
 """
+NEWS = "**/ui/api/tables/machines/news?*"
 NO_STREAMS = "delete Response.prototype.body; delete window.ReadableStream;"
 
 
@@ -123,6 +125,47 @@ def test_a_page_that_nobody_sees_asks_for_nothing(browser: Browser, tmp_path: Pa
         assert asked == []
         page.evaluate(hide, False)
         expect(page.locator("#version")).to_have_text("version 24")
+
+
+def test_versions_that_came_unseen_leave_no_gap(browser: Browser, tmp_path: Path) -> None:
+    url = machines_table(tmp_path, days=2)
+    with (
+        running_server(tmp_path, {"machines": url}) as server,
+        opened(browser, "about:blank", script=NEVER_REDRAWN) as page,
+    ):
+        looks = held_back(page, NEWS)
+        page.goto(server.http_url)
+        expect(page.locator("#map-state")).to_contain_text("24 live files")
+        expect(page.locator("#versions li")).to_have_count(24)
+        for _ in range(55):
+            append_to(url)
+        let_through(page, looks)
+        page.unroute(NEWS)
+        expect(page.locator("#version")).to_have_text("version 78")
+        expect(page.locator("#map-state")).to_contain_text("at least 50 new since the map was drawn")
+        expect(page.locator("#versions li")).to_have_count(50)
+        page.click("#versions-older")
+        expect(page.locator("#versions li")).to_have_count(79)
+        shown = page.locator("#versions li").evaluate_all(
+            "all => all.map(one => Number(one.dataset.version))"
+        )
+        assert shown == list(range(78, -1, -1))
+
+
+def test_many_files_of_one_commit_are_all_counted(browser: Browser, tmp_path: Path) -> None:
+    url = machines_table(tmp_path, days=2)
+    row = ld.open(url).scan(limit=1).to_arrow()
+    rows = pa.concat_tables([row] * 230).set_column(
+        row.schema.get_field_index("_event_hour"), "_event_hour", pa.array([f"{at}" for at in range(230)])
+    )
+    with (
+        running_server(tmp_path, {"machines": url}) as server,
+        opened(browser, server.http_url, script=NEVER_REDRAWN) as page,
+    ):
+        expect(page.locator("#connection")).to_have_text("live")
+        expect(page.locator("#map-state")).to_contain_text("24 live files")
+        write_deltalake(DeltaTable(url), rows, mode="append", partition_by=["_event_hour"])
+        expect(page.locator("#map-state")).to_contain_text("; 230 new since the map was drawn")
 
 
 def test_a_server_that_has_gone_is_told_and_found_again(browser: Browser, tmp_path: Path) -> None:

@@ -47,8 +47,9 @@ def test_the_timeline_goes_back_and_shows_the_table_as_it_was(
         expect(page.locator("#version-facts")).to_contain_text("1 file")
         marked = page.locator('#versions li[data-version="59"]')
         expect(marked).to_have_attribute("aria-label", re.compile("1 file added, checkpoint, sidecar"))
-        page.click("#versions-older")
+        page.locator("#versions-older").press("Enter")
         expect(page.locator("#versions li")).to_have_count(72)
+        expect(page.locator("#versions li").first).to_be_focused()  # there are no older ones
         page.locator('#versions li[tabindex="0"]').focus()
         for _ in range(3):
             page.keyboard.press("ArrowLeft")
@@ -60,8 +61,10 @@ def test_the_timeline_goes_back_and_shows_the_table_as_it_was(
         expect(page.locator("#query-version")).to_have_text(
             "The page shows version 68; queries read the newest."
         )
-        page.click("#versions-newest")
+        expect(page.locator('#versions li[data-version="68"]')).to_be_focused()
+        page.locator("#versions-newest").press("Enter")
         expect(page.locator("#map-state")).to_contain_text("72 live files")
+        expect(page.locator("#versions li").first).to_be_focused()
         assert "version=" not in page.url
 
 

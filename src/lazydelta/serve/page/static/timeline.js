@@ -44,19 +44,42 @@ export class Timeline {
     const at = chosen === null ? "" : `&before=${chosen + 1}`;
     await this.#page(`count=50${at}`);
     const found = chosen === null ? this.versions[0] : this.versions.find((one) => one.version === chosen);
-    show(byId("versions-newest"), chosen !== null);
     if (found) this.#choose(found, false);
+    const hadFocus = document.activeElement === byId("versions-newest");
+    show(byId("versions-newest"), chosen !== null);
+    if (hadFocus) this.#focus();
   }
 
+  // Later versions. Where they are too many to be told, the earlier ones go: `Older` fetches what lies between.
   add(versions) {
-    const known = new Set(this.versions.map((one) => one.version));
+    if (!versions.length) return;
+    const isJoined = !this.versions.length || versions.at(-1).version <= this.versions[0].version + 1;
     const wasNewest = this.chosen === this.versions[0]?.version;
-    this.versions = [...versions.filter((one) => !known.has(one.version)), ...this.versions].slice(0, SHOWN_MAX);
+    const kept = isJoined ? this.versions : [];
+    this.versions = [...this.#unknown(versions), ...kept].slice(0, SHOWN_MAX);
+    if (!isJoined) this.#reach(this.versions.at(-1).version);
+    else if (this.versions.length === SHOWN_MAX) this.#reach(null);
     this.#draw();
-    if (wasNewest && this.versions.length) this.#choose(this.versions[0], false);
+    if (wasNewest || !isJoined) this.#choose(this.versions[0], false);
+  }
+
+  #unknown(versions) {
+    const known = new Set(this.versions.map((one) => one.version));
+    return versions.filter((one) => !known.has(one.version));
+  }
+
+  // `before`: there are earlier versions; null: none that are shown.
+  #reach(before) {
+    this.before = before || null;
+    byId("versions-older").disabled = this.before === null;
+  }
+
+  #focus() {
+    this.list.querySelector('[tabindex="0"]')?.focus({ preventScroll: true });
   }
 
   async #older() {
+    const hadFocus = document.activeElement === byId("versions-older"); // what is disabled loses it
     byId("versions-older").disabled = true;
     try {
       await this.#page(`count=50&before=${this.before}`);
@@ -64,18 +87,20 @@ export class Timeline {
       byId("versions-older").disabled = false;
       if (error.name !== "AbortError") this.onLost(error);
     }
+    if (hadFocus && byId("versions-older").disabled) this.#focus();
+    else if (hadFocus) byId("versions-older").focus();
     this.list.lastElementChild?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 
   async #page(query) {
     const found = await ask(`tables/${encodeURIComponent(this.table)}/versions?${query}`, { signal: this.signal });
-    this.versions.push(...found.versions);
-    this.before = this.versions.length < SHOWN_MAX ? found.before : null;
-    byId("versions-older").disabled = this.before === null;
+    this.versions.push(...this.#unknown(found.versions));
+    this.#reach(this.versions.length < SHOWN_MAX ? found.before : null);
     this.#draw();
   }
 
   #draw() {
+    const focused = this.list.contains(document.activeElement) ? document.activeElement.dataset.version : null;
     const most = Math.max(1, ...this.versions.flatMap((one) => [one.adds ?? 0, one.removes ?? 0]));
     const height = (number) => (number ? Math.max(6, 100 * (Math.log1p(number) / Math.log1p(most))) : 0);
     this.list.replaceChildren(...this.versions.map((one) => {
@@ -92,6 +117,7 @@ export class Timeline {
     const last = this.versions.at(-1);
     say(byId("versions-state"), first ? spanned(last.version, first.version) : "no commit is left in the log");
     if (!this.list.querySelector('[tabindex="0"]')) this.list.firstElementChild?.setAttribute("tabindex", "0");
+    if (focused) (this.list.querySelector(`[data-version="${focused}"]`) ?? this.list.firstElementChild)?.focus({ preventScroll: true });
   }
 
   #choose(one, isAsked) {
