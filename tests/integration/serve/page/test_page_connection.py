@@ -10,13 +10,14 @@ from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from deltalake import DeltaTable, write_deltalake
 from playwright.sync_api import Browser, Page, expect
 
 import lazydelta as ld
 from tests.support.page import machines_table
 from tests.support.page_views import held_back, let_through, opened, run_query
-from tests.support.proxy import Fault, HttpProxy
+from tests.support.proxy import Fault, HttpProxy, always
 from tests.support.serve_process import ServeProcess, config_text
 from tests.support.serving import running_server
 
@@ -198,16 +199,53 @@ def test_a_server_that_has_gone_is_told_and_found_again(browser: Browser, tmp_pa
                 process.close()
 
 
-def test_an_answer_that_breaks_off_is_told(browser: Browser, tmp_path: Path) -> None:
+def test_a_server_that_has_gone_is_told_of_an_earlier_version_too(browser: Browser, tmp_path: Path) -> None:
+    url = machines_table(tmp_path, days=2)
+    with (
+        running_server(tmp_path, {"machines": url}) as server,
+        HttpProxy(server.ports.http or 0) as proxy,
+        opened(browser, f"http://127.0.0.1:{proxy.port}/ui/#table=machines&version=5") as page,
+    ):
+        expect(page.locator("#map-state")).to_contain_text("6 live files")
+        proxy.plan = always(Fault(kind="cut"))
+        expect(page.locator("#connection")).to_have_text("the server has gone; reconnecting")
+        proxy.plan = lambda _: None
+        expect(page.locator("#connection")).to_have_text("")
+        expect(page.locator("#version")).to_have_text("version 5")
+        expect(page.locator("#map-state")).to_contain_text("6 live files")
+
+
+@pytest.mark.parametrize(("script", "then"), [("", ""), (NO_STREAMS, "This browser cannot read streams")])
+@pytest.mark.parametrize("path", ["/versions", "/files", "/reads"])
+def test_an_answer_that_breaks_off_is_told_and_asked_for_again(
+    browser: Browser, tmp_path: Path, path: str, script: str, then: str
+) -> None:
     url = machines_table(tmp_path, days=2)
     with (
         running_server(tmp_path, {"machines": url}) as server,
         HttpProxy(server.ports.http or 0) as proxy,
     ):
         cut = Fault(kind="cut", after_bytes=20)
-        proxy.plan = lambda request: cut if "/versions" in request.path else None
-        with opened(browser, f"http://127.0.0.1:{proxy.port}") as page:
-            expect(page.locator("#notice")).to_contain_text("The server does not answer")
+        proxy.plan = lambda request: cut if path in request.path else None
+        with opened(browser, f"http://127.0.0.1:{proxy.port}", script=script) as page:
+            notice = page.locator("#notice")
+            expect(notice).to_contain_text("The server does not answer")
+            proxy.plan = lambda _: None
+            expect(notice).not_to_contain_text("The server does not answer")
+            expect(notice).to_contain_text(then)
+            expect(page.locator("#versions li")).to_have_count(24)
+            expect(page.locator("#map-state")).to_contain_text("24 live files, ")
+            expect(page.locator("#map-state")).to_contain_text("the query may read all of them")
+
+
+def test_what_keeps_a_look_from_its_answer_is_told_at_the_map(browser: Browser, tmp_path: Path) -> None:
+    url = machines_table(tmp_path, days=2)
+    fault = {"error": {"code": "Exhausted", "message": "too many scans run", "fix": "wait"}}
+    with running_server(tmp_path, {"machines": url}) as server, opened(browser, "about:blank") as page:
+        page.route("**/reads", lambda route: route.fulfill(status=429, json=fault))
+        page.goto(server.http_url)
+        told = "24 live files, [^;]+; what the query reads is not known: too many scans run$"
+        expect(page.locator("#map-state")).to_have_text(re.compile(told))
 
 
 def test_a_browser_without_streams_still_shows_everything(browser: Browser, tmp_path: Path) -> None:

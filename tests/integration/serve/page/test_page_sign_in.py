@@ -57,6 +57,17 @@ def test_a_token_opens_the_page_and_stays_in_the_tab(browser: Browser, server: R
         assert page.evaluate("sessionStorage.length") == 0
 
 
+def test_a_token_that_no_header_can_hold_is_told(browser: Browser, server: RunningServer) -> None:
+    with opened(browser, server.http_url) as page:
+        page.fill("#token", "ann\u2013token")
+        page.keyboard.press("Enter")
+        expect(page.locator("#sign-in-error")).to_contain_text("letters, digits and plain signs only")
+        expect(page.locator("#notice")).to_be_hidden()
+        page.fill("#token", "ann-token")
+        page.keyboard.press("Enter")
+        expect(page.locator("#map-state")).to_contain_text("24 live files")
+
+
 def test_what_one_may_not_read_is_not_there(browser: Browser, server: RunningServer) -> None:
     with opened(browser, f"{server.http_url}/ui/#table=secret&query=select+*+from+secret") as page:
         page.fill("#token", "ben-token")

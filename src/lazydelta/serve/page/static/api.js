@@ -26,14 +26,7 @@ export function canStream() {
 }
 
 export async function ask(path, options = {}) {
-  const response = await request(path, options);
-  let text;
-  try {
-    text = await response.text();
-  } catch (error) {
-    throw gone(error, options);
-  }
-  return exactJson(text);
+  return exactJson(await whole(await request(path, options), options));
 }
 
 // Events as they come: {name, value}. Where the browser cannot read a body bit by bit, all come at its end.
@@ -41,7 +34,7 @@ export async function* stream(path, options = {}) {
   const response = await request(path, options);
   const parser = new EventParser();
   if (!canStream() || !response.body) {
-    yield* parser.take(await response.text());
+    yield* parser.take(await whole(response, options));
     return;
   }
   const reader = response.body.getReader();
@@ -56,6 +49,14 @@ export async function* stream(path, options = {}) {
     throw gone(error, options);
   } finally {
     reader.cancel().catch(() => {});
+  }
+}
+
+async function whole(response, options) {
+  try {
+    return await response.text();
+  } catch (error) {
+    throw gone(error, options);
   }
 }
 

@@ -49,17 +49,21 @@ byId("sign-out").addEventListener("click", () => {
 });
 byId("sign-in").addEventListener("submit", (event) => {
   event.preventDefault();
-  token.set(byId("token").value.trim());
+  const given = byId("token").value.trim();
   byId("token").value = "";
+  if (/[^\x21-\x7e]/.test(given)) {
+    say(byId("sign-in-error"), "A token holds letters, digits and plain signs only; this one holds something else. Copy it again.");
+    byId("token").focus();
+    return;
+  }
+  token.set(given);
   start();
 });
 window.addEventListener("hashchange", () => {
   runner.clear();
   start();
 });
-if (!canStream()) {
-  say(byId("notice"), "This browser cannot read streams: maps and rows appear when they are whole.");
-}
+calm();
 start();
 
 async function start() {
@@ -73,7 +77,7 @@ async function start() {
   }
   signedIn(true);
   show(byId("sign-out"), token.get() !== null);
-  if (canStream()) say(byId("notice"), "");
+  calm();
   if (!found.tables.length) {
     say(byId("notice"), "There is no table that this client may read.");
     return;
@@ -115,12 +119,13 @@ async function open(table, version) {
     return;
   }
   try {
-    if (canStream()) say(byId("notice"), "");
+    calm();
+    news.found();
     remember();
     facts.show(now.facts);
     say(byId("query-version"), version === null ? "" : `The page shows version ${version}; queries read the newest.`);
     rowGroups.show(now.facts, null);
-    const follows = version === null ? news.follow(table, now.facts.version, signal) : null;
+    const follows = news.follow(table, version === null ? now.facts.version : null, signal);
     await Promise.all([timeline.load(table, version, signal), drawMap(signal), look(), follows]);
   } catch (error) {
     if (error.name !== "AbortError" && !signal.aborted) lost(error);
@@ -184,7 +189,8 @@ async function look() {
     if (error.name === "AbortError" || reading.signal.aborted) return;
     unread();
     if (error instanceof ApiError && TYPED_FAULTS.has(error.status)) editor.error(error.fault, true, body.text);
-    else if (error instanceof ApiError && error.status === 401) lost(error);
+    else if (error instanceof ApiError && error.status !== 401) fileMap.noRead(`what the query reads is not known: ${error.message}`);
+    else lost(error);
   }
 }
 
@@ -246,6 +252,7 @@ async function redrawn(signal) {
     redrawTimer = setTimeout(() => signal.aborted || redrawn(signal).catch((error) => signal.aborted || lost(error)), left);
     return;
   }
+  now.reading?.abort(); // it colours the map that goes
   await drawMap(signal);
   await look();
 }
@@ -268,6 +275,11 @@ function signedIn(isIn) {
   for (const part of [byId("main"), byId("table").parentElement, byId("version"), byId("share")]) show(part, isIn);
 }
 
+// Nothing keeps it from that.
+function calm() {
+  say(byId("notice"), canStream() ? "" : "This browser cannot read streams: maps and rows appear when they are whole.");
+}
+
 // What keeps the page from showing anything.
 function lost(error) {
   if (error instanceof ApiError && error.status === 401 || error.fault?.code === "Unauthenticated") {
@@ -277,6 +289,7 @@ function lost(error) {
     token.clear();
     byId("token").focus();
   } else if (error instanceof GoneError) {
+    news.lose();
     say(byId("notice"), "The server does not answer; trying again.");
   } else if (error instanceof ApiError) {
     const fix = error.fault.fix ? ` (${error.fault.fix})` : "";

@@ -24,20 +24,31 @@ export class News {
     this.wasGone = false;
   }
 
+  // An answer broke off, or there was none: the next that comes is news of a server that is back.
+  lose() {
+    this.wasGone = true;
+  }
+
+  found() {
+    this.wasGone = false;
+  }
+
+  // `version`: what is shown; null: one of the past, of which there is no news but that the server is there.
   async follow(table, version, signal) {
     let after = version;
     let tries = 0;
+    const path = () => (version === null ? "tables" : `tables/${encodeURIComponent(table)}/news?after=${after}`);
     while (!signal.aborted) {
       await seen();
       let wait = POLL_MS;
       try {
         const limited = AbortSignal.any([signal, AbortSignal.timeout(SILENCE_MS)]);
-        const found = await ask(`tables/${encodeURIComponent(table)}/news?after=${after}`, { signal: limited });
+        const found = await ask(path(), { signal: limited });
         if (signal.aborted) return;
         tries = 0;
-        this.#connected();
+        this.#connected(version === null ? "" : "live");
         if (signal.aborted) return;
-        if (found.version > after) {
+        if (version !== null && found.version > after) {
           this.onNews(found, after);
           after = found.version;
         }
@@ -57,8 +68,8 @@ export class News {
     }
   }
 
-  #connected() {
-    this.#tell("live", false);
+  #connected(text) {
+    this.#tell(text, false);
     if (this.wasGone) {
       this.wasGone = false;
       this.onBack();
@@ -66,7 +77,7 @@ export class News {
   }
 
   #gone() {
-    this.wasGone = true;
+    this.lose();
     this.#tell("the server has gone; reconnecting", true);
   }
 

@@ -139,7 +139,7 @@ export class Runner {
       if (!rows) show(byId("result"), false);
     } else if (error instanceof GoneError) {
       this.editor.error({ message: `${error.message}; run it again when the connection is back`, fix: "", line: null, column: null });
-      say(byId("result-state"), "no answer");
+      say(byId("result-state"), rows ? `${plural(rows, "row")}, then it broke off` : "no answer");
     } else throw error;
   }
 
