@@ -7,6 +7,7 @@ through DuckDB comes out as it was; a bug keeps its traceback.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -143,13 +144,30 @@ def _line_and_column(text: str, query: str) -> tuple[int, int] | None:
     if found is None:
         return None
     line_number, shown, blanks = int(found[1]), found[2], len(found[3])
-    column = blanks - len(f"LINE {line_number}: ")
+    column = _characters(shown, blanks - len(f"LINE {line_number}: "))
     lines = query.splitlines()
     line = lines[line_number - 1] if 0 < line_number <= len(lines) else shown
     # A long line is shown in part: find where the part begins.
     part = shown.strip(".")
     offset = line.find(part) - (shown.find(part) if part else 0)
     return line_number, max(column, 0) + max(offset, 0) + 1
+
+
+def _characters(shown: str, width: int) -> int:
+    """How many characters of the line are so wide: DuckDB points as a terminal shows it."""
+    taken = 0
+    for number, character in enumerate(shown):
+        cells = _cells(character)
+        if taken >= width and cells:
+            return number
+        taken += cells
+    return len(shown) + max(width - taken, 0)
+
+
+def _cells(character: str) -> int:
+    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
 
 
 def _fix(text: str, tables: Mapping[str, Sequence[str]]) -> str:

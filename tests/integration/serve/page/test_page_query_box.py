@@ -132,6 +132,9 @@ def test_what_is_wrong_stands_at_the_query_with_its_place(page: Page) -> None:
     expect(page.locator("#query-text")).to_have_attribute("aria-invalid", "true")
     chosen = "box => box.value.slice(box.selectionStart, box.selectionEnd)"
     assert page.locator("#query-text").evaluate(chosen) == "nothing"
+    run_query(page, "select '😀😀', nothing from machines")
+    expect(error).to_contain_text("Line 1, column 14")
+    assert page.locator("#query-text").evaluate(chosen) == "nothing"
     run_query(page, "machines | summarise count()", "kql")
     expect(error).to_contain_text("Line 1, column 12")
     expect(error).to_contain_text("did you mean summarize")

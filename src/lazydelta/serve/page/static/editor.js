@@ -66,10 +66,11 @@ export class Editor {
     const place = fault.line ? `Line ${fault.line}, column ${fault.column}: ` : "";
     let told = `${place}${fault.message}`;
     const line = fault.line ? text.split("\n")[fault.line - 1] : undefined;
-    if (line !== undefined) told += `\n${excerpt(line, fault.column, this.#lineLength(element))}`;
+    const column = line === undefined ? fault.column : unitsOf(line, fault.column);
+    if (line !== undefined) told += `\n${excerpt(line, column, this.#lineLength(element))}`;
     if (fault.fix) told += `\n${fault.fix}`;
     say(element, told);
-    if (fault.line && !isSoft && text === this.value) this.#select(fault.line, fault.column);
+    if (fault.line && !isSoft && text === this.value) this.#select(fault.line, column);
   }
 
   // How many characters of a line the element takes before it breaks it.
@@ -206,6 +207,12 @@ export class Editor {
       this.#close();
     }
   }
+}
+
+// Columns are counted by characters; JavaScript counts some of them twice.
+function unitsOf(line, column) {
+  const before = [...line].slice(0, column - 1);
+  return before.join("").length + (column - before.length);
 }
 
 // The line around a column, with a mark below: below a line that is broken it would point at something else.
