@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator
+from itertools import pairwise
 
 import pyarrow as pa
 import pytest
@@ -199,6 +200,37 @@ def test_marks_of_time_stand_at_round_times(page: Page) -> None:
         told = page.evaluate(script, [first, last])
         assert len(told) <= 7, told
         assert [told[0], told[min(1, len(told) - 1)], told[-1]] == texts
+
+
+def test_numbers_beside_long_texts_keep_their_digits(page: Page) -> None:
+    script = """async () => {
+      const { exactJson } = await import("./static/format.js");
+      return ["x", "\\n", '"', "\\\\", '\\\\"'].flatMap(one => {
+        const long = one.repeat(6000000);
+        const [text, number, small] = exactJson(`[${JSON.stringify(long)},-9223372036854775808,7]`);
+        return text === long ? [number, small] : [];
+      });
+    }"""
+    assert page.evaluate(script) == ["-9223372036854775808", 7] * 5
+
+
+def test_marks_of_time_keep_off_each_other_where_files_are_few(
+    browser: Browser, server: RunningServer
+) -> None:
+    record = """
+        window.marks = new Map();
+        const fillText = CanvasRenderingContext2D.prototype.fillText;
+        CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+            fillText.call(this, text, x, y);
+            if (/\\d:\\d/.test(text)) window.marks.set(text, [x, this.measureText(text).width]);
+        };
+    """
+    address = f"{server.http_url}/ui/#table=plain"
+    with opened(browser, address, script=record, viewport=SMALL) as page:
+        expect(page.locator("#map-state")).to_contain_text("1 live file")
+        page.wait_for_function("window.marks.size > 0")
+        marks = sorted(page.evaluate("[...window.marks.values()]"))
+        assert all(one[0] + one[1] <= other[0] for one, other in pairwise(marks)), marks
 
 
 def test_a_chart_tells_its_values_by_keys_and_by_pointer(page: Page) -> None:

@@ -158,6 +158,10 @@ def test_rows_of_another_table_do_not_stay(page: Page) -> None:
     page.select_option("#table", "odd")
     expect(page.locator("#query-text")).to_have_value("select * from odd limit 100")
     expect(page.locator("#result")).to_be_hidden()
+    type_query(page, "odd | count", "kql")
+    page.select_option("#table", "machines")
+    expect(page.locator("#query-text")).to_have_value("select machine from machines limit 3")
+    expect(page.locator('input[value="sql"]')).to_be_checked()
 
 
 def test_skipping_to_the_query_keeps_what_is_shown(page: Page) -> None:

@@ -22,6 +22,7 @@ const AGAIN_MS = 2000; // before the server is asked again whether it is there
 const TYPED_FAULTS = new Set([400, 403, 404, 501]); // of the text, not of the server
 
 const now = { table: null, version: null, tables: [], facts: null, newest: [], shown: null, reading: null };
+const drafts = new Map(); // what was typed of a table, while another is looked at
 const fileMap = new FileMap();
 const rowGroups = new RowGroups();
 const grid = new Grid();
@@ -34,7 +35,10 @@ const news = new News({ onNews: arrived, onLost: lost, onBack: () => open(now.ta
 
 theme.start(byId("theme"));
 byId("table").addEventListener("change", (event) => {
-  editor.value = "";
+  drafts.set(now.table, { language: editor.language, text: editor.value });
+  const draft = drafts.get(event.target.value);
+  editor.language = draft?.language ?? editor.language;
+  editor.value = draft?.text ?? "";
   runner.clear();
   open(event.target.value, null);
 });

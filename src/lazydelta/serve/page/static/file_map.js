@@ -334,11 +334,16 @@ function drawAxes(context, shape) {
   context.textBaseline = "alphabetic";
   const [from, to] = [shape.first * shape.widthMs, (shape.last + 1) * shape.widthMs];
   context.textAlign = "center";
-  for (const { at, text } of timeTicks(from, to, Math.floor((shape.width - LEFT) / TICK_WIDTH))) {
+  const room = (shape.last - shape.first + 1) * shape.stepX; // few files do not fill the map
+  let free = -Infinity;
+  for (const { at, text } of timeTicks(from, to, Math.floor(room / TICK_WIDTH))) {
     const x = LEFT + ((at - from) / shape.widthMs) * shape.stepX;
     const half = context.measureText(text).width / 2;
+    const middle = Math.min(x, shape.width - half);
     context.fillRect(x, shape.bottom, 1, 3);
-    context.fillText(text, Math.min(x, shape.width - half), shape.bottom + 14);
+    if (middle - half < free) continue; // marks at both ends of a step that is narrower than they are
+    free = middle + half + 4;
+    context.fillText(text, middle, shape.bottom + 14);
   }
   context.textAlign = "left";
 }

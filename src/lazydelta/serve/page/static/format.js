@@ -3,7 +3,7 @@
 const NUMBERS = new Intl.NumberFormat("en");
 const UNITS = ["B", "KB", "MB", "GB", "TB", "PB", "EB"];
 const LONG_NUMBER = /\d{16}/;
-const TOKENS = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
+const DIGITS = /-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 
 export function count(value) {
   return value === null || value === undefined ? "unknown" : NUMBERS.format(value);
@@ -44,8 +44,28 @@ export function plural(number, word) {
 // A whole number that a double cannot hold stays text: a rounded one would be a wrong answer.
 export function exactJson(text) {
   if (!LONG_NUMBER.test(text)) return JSON.parse(text);
-  return JSON.parse(text.replace(TOKENS, (token) => {
-    if (token[0] === '"' || token.length < 16 || /[.eE]/.test(token)) return token;
-    return Number.isSafeInteger(Number(token)) ? token : `"${token}"`;
-  }));
+  const parts = [];
+  for (let at = 0; at < text.length;) {
+    const quote = text.indexOf('"', at);
+    const start = quote < 0 ? text.length : quote;
+    parts.push(text.slice(at, start).replace(DIGITS, exact));
+    at = quote < 0 ? text.length : afterText(text, quote);
+    parts.push(text.slice(start, at));
+  }
+  return JSON.parse(parts.join(""));
+}
+
+function exact(token) {
+  if (token.length < 16 || /[.eE]/.test(token)) return token;
+  return Number.isSafeInteger(Number(token)) ? token : `"${token}"`;
+}
+
+// Where the text that begins there has ended. No pattern: one runs out of its stack within a long text.
+function afterText(text, quote) {
+  for (let at = text.indexOf('"', quote + 1); at > 0; at = text.indexOf('"', at + 1)) {
+    let before = at;
+    while (text[before - 1] === "\\") before -= 1;
+    if ((at - before) % 2 === 0) return at + 1;
+  }
+  return text.length;
 }

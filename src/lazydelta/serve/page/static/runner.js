@@ -140,7 +140,10 @@ export class Runner {
     } else if (error instanceof GoneError) {
       this.editor.error({ message: `${error.message}; run it again when the connection is back`, fix: "", line: null, column: null });
       say(byId("result-state"), rows ? `${plural(rows, "row")}, then it broke off` : "no answer");
-    } else throw error;
+    } else {
+      say(byId("result-state"), "the page made a mistake: it cannot show the rows");
+      throw error;
+    }
   }
 
   #key(event) {
