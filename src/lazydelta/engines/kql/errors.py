@@ -14,7 +14,6 @@ UNKNOWN_NAME = "SEM0100"  # of a table, a column, a function
 TWICE = "SEM0034"  # two columns of one name
 MISMATCH = "SEM0064"  # values of these types do not go together
 UNSUPPORTED = "SEM0001"  # a part of the language that is not translated
-NOT_A_QUERY = "BadRequest_QueryIsNotAQuery"
 BAD_VALUE = "General_BadRequest"  # a value of the data or of a parameter that does not do
 
 Place = tuple[int, int] | None  # line and column, from 1

@@ -19,7 +19,6 @@ from lazydelta.engines.sql_errors import SqlContext, kind_of, told
 from lazydelta.errors import InvalidRequestError
 
 _COLUMN = re.compile(r'column "([^"]+)" not found|column named "([^"]+)"|Referenced column "([^"]+)"')
-_FUNCTION = re.compile(r"(?:Function with name|function) \"?'?(\w+)")
 _VALUE = re.compile(r"[Cc]ould not convert (?:string )?'([^']*)'")
 _KIND = re.compile(r"^[A-Z][A-Za-z ]+ Error: ")
 _ADVICE = re.compile(r"\nLINE |You might need|Candidate|- an explicit cast")
