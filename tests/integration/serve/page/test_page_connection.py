@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import shutil
 import signal
 import socket
 from contextlib import suppress
@@ -126,6 +127,39 @@ def test_a_page_that_nobody_sees_asks_for_nothing(browser: Browser, tmp_path: Pa
         assert asked == []
         page.evaluate(hide, False)
         expect(page.locator("#version")).to_have_text("version 24")
+
+
+def test_an_answer_that_comes_late_does_not_turn_the_table_back(browser: Browser, tmp_path: Path) -> None:
+    url = machines_table(tmp_path, days=2)
+    with (
+        running_server(tmp_path, {"machines": url}) as server,
+        opened(browser, server.http_url, script=NEVER_REDRAWN) as page,
+    ):
+        expect(page.locator("#connection")).to_have_text("live")
+        held = held_back(page, "**/ui/api/tables/machines?version=24")
+        append_to(url)
+        expect(page.locator("#versions li").first).to_have_attribute("data-version", "24")
+        append_to(url)
+        expect(page.locator("#version")).to_have_text("version 25")
+        with page.expect_response("**/ui/api/tables/machines?version=24"):
+            let_through(page, held)
+        page.wait_for_timeout(300)
+        expect(page.locator("#version")).to_have_text("version 25")
+
+
+def test_a_table_that_was_made_anew_is_shown(browser: Browser, tmp_path: Path) -> None:
+    url = machines_table(tmp_path, days=2)
+    with running_server(tmp_path, {"machines": url}) as server, opened(browser, "about:blank") as page:
+        looks = held_back(page, NEWS)
+        page.goto(server.http_url)
+        expect(page.locator("#map-state")).to_contain_text("24 live files")
+        shutil.rmtree(url)
+        write_deltalake(url, pa.table({"another": [1, 2, 3]}))
+        let_through(page, looks)
+        page.unroute(NEWS)
+        expect(page.locator("#version")).to_have_text("version 0")
+        expect(page.locator("#map-state")).to_contain_text("1 live file")
+        expect(page.locator("#schema")).to_contain_text("another")
 
 
 def test_versions_that_came_unseen_leave_no_gap(browser: Browser, tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ async function open(table, version) {
   now.reading?.abort();
   const shown = new AbortController();
   const signal = shown.signal;
-  Object.assign(now, { shown, table, version, facts: null, newest: [], plan: null });
+  Object.assign(now, { shown, table, version, facts: null, newest: [] });
   const isKnown = [...byId("table").options].some((option) => option.value === table);
   byId("table").value = isKnown ? table : "";
   document.title = `${table} · lazydelta`;
@@ -240,8 +240,10 @@ async function arrived({ version, versions, files }, after) {
   fileMap.addFresh(files, changedBy(versions, version - after, "adds"), changedBy(versions, version - after, "removes"));
   const { signal } = now.shown;
   try {
-    now.facts = await ask(`tables/${encodeURIComponent(now.table)}?version=${version}`, { signal });
-    facts.show(now.facts);
+    const found = await ask(`tables/${encodeURIComponent(now.table)}?version=${version}`, { signal });
+    if (signal.aborted || found.version < now.facts.version) return; // a later answer was quicker
+    now.facts = found;
+    facts.show(found);
     await redrawn(signal);
   } catch (error) {
     if (error.name !== "AbortError" && !(error instanceof GoneError)) lost(error);

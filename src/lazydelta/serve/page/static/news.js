@@ -48,6 +48,10 @@ export class News {
         tries = 0;
         this.#connected(version === null ? "" : "live");
         if (signal.aborted) return;
+        if (version !== null && found.version < after) {
+          this.onBack(); // another table has taken its place
+          return;
+        }
         if (version !== null && found.version > after) {
           this.onNews(found, after);
           after = found.version;
