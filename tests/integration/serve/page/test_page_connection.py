@@ -34,6 +34,10 @@ NEVER_REDRAWN = """
     window.setTimeout = (call, ms) => ms === 30000 ? 0 : later(call, ms);
 """
 NEWS = "**/ui/api/tables/machines/news?*"
+NOTHING_KEPT = """
+    const get = () => { throw new DOMException("it is blocked", "SecurityError"); };
+    for (const kind of ["localStorage", "sessionStorage"]) Object.defineProperty(window, kind, { get });
+"""
 NO_STREAMS = "delete Response.prototype.body; delete window.ReadableStream;"
 
 
@@ -280,6 +284,19 @@ def test_what_keeps_a_look_from_its_answer_is_told_at_the_map(browser: Browser, 
         page.goto(server.http_url)
         told = "24 live files, [^;]+; what the query reads is not known: too many scans run$"
         expect(page.locator("#map-state")).to_have_text(re.compile(told))
+
+
+@pytest.mark.parametrize("script", [NOTHING_KEPT, "delete AbortSignal.any;"])
+def test_a_browser_that_lacks_something_shows_the_page(browser: Browser, tmp_path: Path, script: str) -> None:
+    url = machines_table(tmp_path, days=2)
+    with (
+        running_server(tmp_path, {"machines": url}) as server,
+        opened(browser, server.http_url, script=script) as page,
+    ):
+        expect(page.locator("#map-state")).to_contain_text("24 live files")
+        expect(page.locator("#connection")).to_have_text("live")
+        page.click("#theme")
+        expect(page.locator("#theme")).to_have_attribute("aria-label", "Theme: light")
 
 
 def test_a_browser_without_streams_still_shows_everything(browser: Browser, tmp_path: Path) -> None:

@@ -105,6 +105,23 @@ def test_a_result_with_times_is_a_time_series_and_others_are_bars(page: Page) ->
     expect(page.locator("#chart-text")).to_have_text("a chart needs a column of numbers")
 
 
+def test_a_time_series_has_a_line_for_each_group_and_tells_what_it_cannot_place(page: Page) -> None:
+    rows = [
+        "(timestamp '2026-02-04 00:00:00', 'a', 'x', 1.0)",
+        "(timestamp '2026-02-04 00:00:00', 'a', 'y', 5.0)",
+        "(timestamp '2026-02-04 01:00:00', 'a', 'x', 2.0)",
+        "(timestamp '2026-02-04 01:00:00', 'a', 'y', null)",
+        "(null, 'b', null, 3.0)",
+        "(timestamp '2026-02-04 01:00:00', 'b', null, 4.0)",
+    ]
+    run_query(page, f"select * from (values {', '.join(rows)}) as t(moment, one, other, n)")
+    expect(page.locator("#result-state")).to_contain_text("6 rows")
+    page.click("#tab-chart")
+    told = "n over moment, 3 series; 2 values without a time or a number"
+    expect(page.locator("#chart-text")).to_have_text(told)
+    expect(page.locator("#chart-legend li")).to_have_text(["a, x", "a, y", "b, null"])
+
+
 def test_charts_of_earlier_queries_are_let_go_of(page: Page) -> None:
     browser = page.context.new_cdp_session(page)
     canvases = browser.send("Runtime.evaluate", {"expression": "HTMLCanvasElement.prototype"})["result"]

@@ -1,6 +1,7 @@
 // Questions to the server. The token is sent as a header, and kept in this tab alone.
 
 import { exactJson } from "./format.js";
+import { kept } from "./kept.js";
 
 const TOKEN_KEY = "lazydelta.token";
 
@@ -15,11 +16,7 @@ export class ApiError extends Error {
 // The server does not answer at all.
 export class GoneError extends Error {}
 
-export const token = {
-  get: () => sessionStorage.getItem(TOKEN_KEY),
-  set: (value) => sessionStorage.setItem(TOKEN_KEY, value),
-  clear: () => sessionStorage.removeItem(TOKEN_KEY),
-};
+export const token = kept("sessionStorage", TOKEN_KEY);
 
 export function canStream() {
   return typeof ReadableStream === "function" && typeof Response === "function" && "body" in Response.prototype;

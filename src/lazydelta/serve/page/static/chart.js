@@ -1,7 +1,7 @@
 // A result as a picture: a time series where a column is a time, bars otherwise.
 
 import { byId, canvas, color, font, make } from "./dom.js";
-import { count, moment } from "./format.js";
+import { count, moment, plural, shown } from "./format.js";
 import { timeTicks } from "./ticks.js";
 
 const TIME = /^(timestamp|date|datetime)/;
@@ -114,7 +114,7 @@ export function chosen(columns, rows, kind, visualization) {
   const named = others[0] ?? times[0] ?? null;
   const value = numbers.find((at) => at !== named) ?? numbers[0];
   const first = rows.slice(0, BARS_MAX);
-  const marks = first.map((row, at) => ({ name: named === null ? String(at + 1) : String(row[named]), value: row[value] === null ? NaN : Number(row[value]) }))
+  const marks = first.map((row, at) => ({ name: named === null ? String(at + 1) : shown(row[named]), value: row[value] === null ? NaN : Number(row[value]) }))
     .filter((mark) => Number.isFinite(mark.value)); // no number is no bar of 0
   const without = marks.length < first.length ? `; ${count(first.length - marks.length)} without a number` : "";
   const more = rows.length > BARS_MAX ? ` (the first ${BARS_MAX} of ${count(rows.length)} rows)` : "";
@@ -127,13 +127,16 @@ export function chosen(columns, rows, kind, visualization) {
 function timeSeries(columns, rows, at, numbers, others) {
   const series = new Map();
   let left = 0;
+  let without = 0; // a place on the chart
   for (const row of rows) {
     const when = momentOf(row[at]);
-    if (Number.isNaN(when)) continue;
+    const label = others.map((place) => shown(row[place])).join(", ");
     for (const place of numbers) {
       const value = Number(row[place]);
-      if (row[place] === null || !Number.isFinite(value)) continue;
-      const label = others.length ? String(row[others[0]]) : "";
+      if (Number.isNaN(when) || row[place] === null || !Number.isFinite(value)) {
+        without += 1;
+        continue;
+      }
       const name = numbers.length > 1 ? [label, columns[place].name].filter(Boolean).join(" ") : label || columns[place].name;
       if (!series.has(name) && series.size >= SERIES_MAX) {
         left += 1;
@@ -145,7 +148,8 @@ function timeSeries(columns, rows, at, numbers, others) {
   }
   for (const points of series.values()) points.sort((one, other) => one[0] - other[0]);
   const names = numbers.map((place) => columns[place].name).join(", ");
-  const more = left ? `; further series are left out after ${SERIES_MAX}` : "";
+  const more = (left ? `; further series are left out after ${SERIES_MAX}` : "") +
+    (without ? `; ${plural(without, "value")} without a time or a number` : "");
   const points = [...series.values()].reduce((sum, one) => sum + one.length, 0);
   const sorted = [...series.keys()].sort((one, other) => one.localeCompare(other, "en", { numeric: true }));
   const marks = sorted.flatMap((name) => series.get(name).map(([when, value]) => ({ name, at: when, value })));

@@ -37,6 +37,11 @@ export function moment(value) {
   return text && `${text} UTC`;
 }
 
+// A value of a result, whatever it is.
+export function shown(value) {
+  return value === null ? "null" : typeof value === "object" ? JSON.stringify(value) : String(value);
+}
+
 export function plural(number, word) {
   return `${count(number)} ${word}${number === 1 ? "" : "s"}`;
 }

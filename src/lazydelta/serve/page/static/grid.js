@@ -1,7 +1,7 @@
 // Rows of a result: only those that are seen are elements, however many there are.
 
 import { byId, make } from "./dom.js";
-import { count } from "./format.js";
+import { count, shown } from "./format.js";
 
 const MARGIN = 6; // rows above and below what is seen
 const NUMERIC = /^(u?int|float|double|halffloat|decimal|long|real|int)/;
@@ -11,10 +11,6 @@ const BREAKS = { "\n": "↵", "\r": "␍", "\t": "⇥" };
 // A cell is one line: what would break it, and hide the rest, stands there as a sign.
 function onLine(text) {
   return text.replace(/[\n\r\t]/g, (found) => BREAKS[found]);
-}
-
-function shown(value) {
-  return value === null ? "null" : typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
 export class Grid {
@@ -86,10 +82,10 @@ export class Grid {
     this.body.style.width = `${this.head.scrollWidth}px`;
     const first = Math.max(0, Math.floor(this.grid.scrollTop / this.height) - MARGIN);
     const last = Math.min(this.rows.length, first + Math.ceil(this.grid.clientHeight / this.height) + 2 * MARGIN);
-    const shown = [];
-    for (let at = first; at < last; at += 1) shown.push(this.#row(at));
+    const lines = [];
+    for (let at = first; at < last; at += 1) lines.push(this.#row(at));
     const hadFocus = this.hasFocus || this.body.contains(document.activeElement);
-    this.body.replaceChildren(...shown);
+    this.body.replaceChildren(...lines);
     if (hadFocus) this.#focus();
   }
 

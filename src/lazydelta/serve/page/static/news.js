@@ -42,7 +42,7 @@ export class News {
       await seen();
       let wait = POLL_MS;
       try {
-        const limited = AbortSignal.any([signal, AbortSignal.timeout(SILENCE_MS)]);
+        const limited = AbortSignal.any?.([signal, AbortSignal.timeout(SILENCE_MS)]) ?? signal; // some browsers have none
         const found = await ask(path(), { signal: limited });
         if (signal.aborted) return;
         tries = 0;

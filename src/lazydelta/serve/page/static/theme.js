@@ -1,11 +1,13 @@
 // Light, dark, or as the system has it.
 
-const KEY = "lazydelta.theme";
+import { kept } from "./kept.js";
+
+const stored = kept("localStorage", "lazydelta.theme");
 const NEXT = { system: "light", light: "dark", dark: "system" };
 const SHOWN = { system: ["◐", "as the system"], light: ["☀", "light"], dark: ["☾", "dark"] };
 
 export function start(button) {
-  let theme = NEXT[localStorage.getItem(KEY)] ? localStorage.getItem(KEY) : "system";
+  let theme = NEXT[stored.get()] ? stored.get() : "system";
   const apply = () => {
     if (theme === "system") delete document.documentElement.dataset.theme;
     else document.documentElement.dataset.theme = theme;
@@ -17,7 +19,7 @@ export function start(button) {
   };
   button.addEventListener("click", () => {
     theme = NEXT[theme];
-    localStorage.setItem(KEY, theme);
+    stored.set(theme);
     apply();
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", apply);
