@@ -12,6 +12,7 @@ import lazydelta
 from lazydelta import errors
 from lazydelta.cli.doctor_command import EXIT_FINDINGS
 from lazydelta.cli.prompt_exit import EXIT_INTERRUPTED, EXIT_TERMINATED
+from lazydelta.sample.make import SampleSpec, make_sample
 from lazydelta.settings import OPTIONS, variable_of
 from lazydelta.telemetry import COUNTERS, GAUGES, PREFIX
 
@@ -74,6 +75,17 @@ def test_every_code_of_the_doctor_is_described() -> None:
     listed = set(re.findall(r"`(\w+)`", (DOCS / "doctor.md").read_text("utf-8")))
     assert len(told) > 15
     assert told - listed == set()
+
+
+def test_queries_that_stand_in_a_sentence_run(tmp_path: Path) -> None:
+    make_sample(tmp_path / "sample", SampleSpec(hours=2, files=2, rows=10))
+    table = lazydelta.open(tmp_path / "sample")
+    pages = [path.read_text("utf-8") for path in DOCS.rglob("*.md")]
+    found = {one for page in pages for one in re.findall(r'`lazydelta (sql|kql) URL "([^"]+)"`', page)}
+    assert {language for language, _ in found} == {"sql", "kql"}
+    for language, text in found:
+        result = table.sql(text) if language == "sql" else table.kql(text)
+        assert result.fetchall()
 
 
 def test_the_help_names_the_exit_codes() -> None:

@@ -94,12 +94,12 @@ def _refuse_command(text: str, words: Sequence[Token]) -> None:
             text,
             place_of(text, words[0].at),
             why="it is a management command, and only queries run here",
-            fix="write a query, as in: T | take 10; tables are written by Spark or another writer of Delta",
+            fix="write a query, as in: TABLE | take 10; tables are written by Spark or another Delta writer",
         )
 
 
 def _empty(text: str) -> KqlError:
-    return kql_error("the query is empty", text, None, "write one, as in: T | take 10", SYNTAX)
+    return kql_error("the query is empty", text, None, "write one, as in: TABLE | take 10", SYNTAX)
 
 
 def _options(text: str, words: Sequence[Token]) -> Iterator[tuple[str, Any, int, int]]:

@@ -23,7 +23,7 @@ from lazydelta.serve.refusals import TooLargeError
 
 _SANE = re.compile(r"[\x21-\x7e][\x20-\x7e]{0,511}\Z")
 _WHERE = "body"
-_FIX = 'send JSON such as {"db": "main", "csl": "T | take 10"}'
+_FIX = 'send JSON such as {"db": "main", "csl": "TABLE | take 10"}'
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 _YES, _NO = ("true", "1", "yes"), ("false", "0", "no", "")
 Options = Mapping[str, Any]  # Any: as JSON has it
