@@ -263,6 +263,10 @@ def test_completion_knows_tables_columns_functions_and_words(served: RunningServ
     assert found("sql", "select * from machines m where m.mac") == ["machine"]
     assert "avg" in found("sql", "select av")
     assert "where" in found("sql", "select * from machines whe")
+    for text in ("where machine = 'mac", "where machine = 'it''s mac", "where '--' = 'mac"):
+        assert found("sql", f"select * from machines {text}") == []
+    for text in ("where 'it''s' = mac", 'where "it\'s" = mac', "-- it's\nwhere mac", "/* it's */ where mac"):
+        assert "machine" in found("sql", f"select * from machines {text}"), text
     assert found("kql", "mach") == ["machines"]
     assert found("kql", "machines | wh") == ["where"]
     assert found("kql", "machines | where cel") == ["celsius"]

@@ -2,7 +2,7 @@
 
 Contract: a guess by words, which never keeps anybody from typing something else. What is offered can be put
 in place of the word that is begun, opening quote included. A name that is a word of the language, too, is
-offered as both.
+offered as both. Nothing is offered inside of a text.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ _KQL_QUOTE = re.compile(r"\[(['\"])((?:(?!\1)[^\n])*)\Z")
 _KQL_AFTER_BAR = re.compile(r"\|\s*[\w\-]*\Z")
 _KQL_IN_TEXT = re.compile(r"\(\s*['\"][^'\"\n]*\Z")
 _SQL_WORD = re.compile(r"\w*\Z")
+# What is closed: texts, names, remarks. A quote that is left is open.
+_SQL_CLOSED = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*(?:\n|\Z)|/\*.*?(?:\*/|\Z)""", re.DOTALL)
 _SQL_QUOTE = re.compile(r'"([^"]*)\Z')
 _CANDIDATES_MAX = 50
 _KQL_WORDS = frozenset((*OPERATORS, *SOURCES, *FUNCTIONS, *WORDS))
@@ -29,6 +31,8 @@ Candidate = dict[str, str]
 
 def completions(language: Language, before: str, columns: Mapping[str, Sequence[str]]) -> dict[str, object]:
     """`word`: what is begun there; `candidates`: what may stand in its place; `columns`: of each table."""
+    if language == "sql" and _is_in_text(before):
+        return {"word": "", "candidates": []}
     quoted = _open_quote(language, before)
     if quoted is not None:
         start, begun = quoted
@@ -55,6 +59,12 @@ def _is_word(name: str, language: Language, as_name: str) -> bool:
         return False
     keywords = sql_completion.vocabulary()[0] if language == "sql" else _KQL_WORDS
     return name in keywords
+
+
+def _is_in_text(before: str) -> bool:
+    """Whether the cursor is inside of a text in SQL, where no name and no word can stand."""
+    open_quote = re.search("['\"]", _SQL_CLOSED.sub(" ", before))
+    return open_quote is not None and open_quote[0] == "'"
 
 
 def _open_quote(language: Language, before: str) -> tuple[int, str] | None:
