@@ -17,6 +17,7 @@ import msgspec
 import pyarrow.parquet as pq
 
 from lazydelta.errors import InvalidRequestError, LazyDeltaError
+from lazydelta.protocol.names import LOG_FOLDER
 from lazydelta.sample import log
 from lazydelta.sample.telemetry import hour_name, hours_until_last, rows_of_file
 from lazydelta.settings import Settings
@@ -143,3 +144,10 @@ def _check(folder: Path, spec: SampleSpec) -> None:
         raise InvalidRequestError(
             "a sample table needs a local folder that is empty or not there", str(folder), "name another one"
         )
+    for parent in folder.absolute().parents:
+        if (parent / LOG_FOLDER).exists():
+            raise InvalidRequestError(
+                f"the folder lies inside the table {parent}, which would call its files strangers",
+                str(folder),
+                "name a folder outside of tables",
+            )

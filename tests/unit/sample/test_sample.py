@@ -126,6 +126,13 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
+def test_a_folder_inside_of_a_table_is_refused(made: tuple[Path, SampleReport]) -> None:
+    for inside in ("more", "_event_hour=2026020900/more"):
+        with pytest.raises(InvalidRequestError, match="inside the table"):
+            make_sample(made[0] / inside, SampleSpec())
+        assert not (made[0] / inside).exists()
+
+
 def test_one_hour_is_enough(tmp_path: Path) -> None:
     report = make_sample(tmp_path / "t", SampleSpec(files=1, hours=1, rows=1))
     assert (report.version, report.checkpoint_version) == (1, 1)
