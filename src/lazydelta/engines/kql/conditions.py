@@ -26,7 +26,7 @@ Bounds = tuple[Value, Value]
 _TURNED = {"==": "==", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 _SQL = {"==": "=", "<": "<", ">": ">", "<=": "<=", ">=": ">="}
 _LONG = 1 << 63
-_EXACT_DOUBLES = 2**53  # whole numbers up to here are doubles
+_EXACT_DOUBLES = 2**53  # whole numbers up to here are doubles; from here on, several are the same one
 _OR_NULL = re.compile(r"\A\((.+) or (\".+\") is null\)\Z", re.DOTALL)
 _SURROGATES = (0xD800, 0xE000)  # no characters
 _MEMBERS_MAX = 1000  # of a list; a longer one is left to DuckDB
@@ -106,7 +106,7 @@ class Conditions(msgspec.Struct, frozen=True):
                 return self._stepped(node, operator, bounds)
             if isinstance(node, ir.BinaryOp) and node.op in ("+", "-"):
                 return self._moved(node, operator, bounds)
-        except OverflowError:  # before the year 1, or after 9999
+        except (OverflowError, ValueError):  # before the year 1, or after 9999
             return None
         return None
 
@@ -237,7 +237,7 @@ def _whole(value: Value, operator: str) -> str | None:
         return None
     if isinstance(value, float) and operator == "==" and value != math.floor(value):
         return None
-    if isinstance(value, float) and abs(value) > _EXACT_DOUBLES:
+    if isinstance(value, float) and abs(value) >= _EXACT_DOUBLES:
         return None
     number = math.floor(value) if operator in (">", ">=", "==") else math.ceil(value)
     return str(number) if -_LONG <= number < _LONG else None

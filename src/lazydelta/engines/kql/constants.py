@@ -17,10 +17,10 @@ Node = Any  # Any: of the translation library, which is an extra
 Value = bool | int | float | str | dt.datetime | dt.timedelta
 
 _DATETIME = re.compile(
-    r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[T ](\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,7}))?)?)?\s*Z?\Z"
+    r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[T ](\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,7}))?)?Z?)?\Z", re.ASCII
 )
-_CLOCK = re.compile(r"(-?)(?:(\d+)\.)?(\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,7}))?)?\Z")
-_SPAN = re.compile(r"(-?\d+(?:\.\d+)?)\s*([a-z]+)\Z")
+_CLOCK = re.compile(r"(-?)(?:(\d+)\.)?(\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,7}))?)?\Z", re.ASCII)
+_SPAN = re.compile(r"(-?\d+(?:\.\d+)?)\s*([a-z]+)\Z", re.ASCII)
 _UNITS_US = {
     **dict.fromkeys(("d", "day", "days"), 86_400_000_000),
     **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), 3_600_000_000),
@@ -52,6 +52,12 @@ class Constants(msgspec.Struct, frozen=True):
 
         Kusto counts time by 100 nanoseconds, DuckDB by microseconds: `endofday(…)` lies between two of them.
         """
+        try:
+            return self._bounds(node)
+        except (OverflowError, ValueError):  # after 9999
+            return None
+
+    def _bounds(self, node: Node) -> tuple[Value, Value] | None:
         from duckdb_kql import ir
 
         value = self.value(node)
@@ -97,9 +103,8 @@ class Constants(msgspec.Struct, frozen=True):
                 first if isinstance(first, dt.datetime) else moment(first) if isinstance(first, str) else None
             )
         if name in ("timespan", "totimespan", "time") and len(arguments) == 1:
-            return (
-                first if isinstance(first, dt.timedelta) else span(first) if isinstance(first, str) else None
-            )
+            # Text is read in fewer forms there than a literal is.
+            return first if isinstance(first, dt.timedelta) else None
         step = step_of(name, arguments[1:])
         return step.start(first) if step is not None and isinstance(first, dt.datetime) else None
 
@@ -135,11 +140,11 @@ def width_of(name: str, arguments: list[Value | None]) -> dt.timedelta | None:
 
 
 def moment(text: str, *, is_cut: bool = False) -> dt.datetime | None:
-    """A text as `datetime(…)` takes it; None where it is of another form.
+    """A text as `datetime(…)` and `todatetime` take it; None where it is of another form.
 
     None as well where it is finer than a microsecond, unless that is cut off.
     """
-    found = _DATETIME.match(text.strip())
+    found = _DATETIME.match(text.strip(" "))
     if found is None:
         return None
     year, month, day, hour, minute, second = (int(part or 0) for part in found.groups()[:6])
@@ -150,7 +155,7 @@ def moment(text: str, *, is_cut: bool = False) -> dt.datetime | None:
 
 
 def span(text: str) -> dt.timedelta | None:
-    """A text as `timespan(…)` takes it; None where it is of another form or finer than a microsecond."""
+    """A literal as `timespan(…)` takes it; None where it is of another form or finer than a microsecond."""
     text = text.strip().lower()
     found = _SPAN.match(text)
     if found is not None and found[2] in _UNITS_US:

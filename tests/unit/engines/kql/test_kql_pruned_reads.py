@@ -6,7 +6,9 @@ import datetime as dt
 from pathlib import Path
 from unittest.mock import patch
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 import lazydelta as ld
 from lazydelta.engines.kql.run import run_kql
@@ -53,6 +55,10 @@ EVENT_TIME = {
     "value == 345.0": 1,
     "device_id =~ 'SENSOR-41'": 24,
     "not(timestamp > ago(1h))": 24,
+    # Ends of Kusto's time, past which there is no moment to count with.
+    "timestamp <= datetime(9999-12-31 23:59:59.9999999)": 24,
+    "timestamp < endofyear(datetime(9999-05-05))": 24,
+    "startofyear(timestamp) <= datetime(9999-06-01)": 24,
 }
 
 
@@ -69,6 +75,32 @@ def test_a_predicate_leaves_these_files(ask: Ask, telemetry: Path, predicate: st
     ) as all_:
         assert all_.report().pushed == []
         assert sorted(map(str, all_.fetchall())) == sorted(map(str, rows))
+
+
+@pytest.mark.parametrize(
+    "null",
+    [
+        "todatetime('2026-02-10Z')",
+        "todatetime('2026-02-10 22:00 Z')",
+        "todatetime('\\t2026-02-10')",
+        "now() - totimespan('1h')",
+        "now() - totimespan('1')",
+        "now() - totimespan('00:00:90')",
+    ],
+)
+def test_text_that_reads_as_no_time_is_null_in_what_is_pushed_too(ask: Ask, null: str) -> None:
+    assert ask(f"print isnull({null})").fetchall() == [(True,)]
+    assert ask(f"T | where timestamp > {null}").fetchall() == []
+
+
+def test_whole_numbers_that_are_one_real_are_all_found(tmp_path: Path) -> None:
+    longs = [2**53 - 1, 2**53, 2**53 + 1, -(2**53) - 1]
+    write_deltalake(tmp_path / "t", pa.table({"x": longs}))
+    table = ld.open(tmp_path / "t")
+    for predicate in ("x == 9007199254740992.0", "x <= 9007199254740992.0", "x >= -9007199254740992.0"):
+        pushed = table.kql(f"t | where {predicate} | project x").fetchall()
+        whole = table.kql(f"t | take 10 | where {predicate} | project x").fetchall()
+        assert sorted(pushed) == sorted(whole) != []
 
 
 def test_the_rows_of_a_predicate_are_those_of_sql(ask: Ask, telemetry: Path) -> None:
