@@ -76,8 +76,9 @@ _LIMITS = """
 - Types are Kusto's all along the query: what it does not compare, add or group by is refused with its place.
   Texts are ordered by `<`, `>` and `between` here, which Kusto refuses; numbers and truths, ids and texts are
   not compared here, which it does.
-- A dynamic beside a number is compared by the number that it holds. Where it holds a truth, or a text that
-  reads as a number, that is an error of the row: write `tolong(x.a) == 1`.
+- A dynamic beside a number is compared by the number that it holds, and so is what an array holds in
+  `x in (array)`. Where that is a truth, or a text that reads as a number, it is an error of the row: write
+  `tolong(x.a) == 1`.
 - A dynamic equals a datetime, a timespan or a bool where it holds one: a text that reads so, a truth or a
   whole number; anything else is unequal to it. `<` and its relatives are refused there, as by Kusto: write
   `todatetime(x.a) < now()`.
@@ -200,7 +201,8 @@ def _added() -> str:
         "is never null after an outer join, in a union, or as `min` and `max` of nothing; sizes of "
         "`make_list` and `make_set` count; `bin` of times is exact below a second; texts have `\\u` "
         "escapes and the form of several lines; several names before one expression are refused instead of "
-        "read as the first.\n"
+        "read as the first; `in` beside a dynamic compares in the value's type, and an array may be a column or "
+        "a call.\n"
     )
 
 

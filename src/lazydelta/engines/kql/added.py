@@ -34,6 +34,7 @@ from lazydelta.engines.kql import (
     macro_ipv4,
     macro_text,
     macro_values,
+    memberships,
     times,
 )
 from lazydelta.engines.kql.kinds import is_timespan, kind_of
@@ -46,6 +47,7 @@ MACROS: Mapping[str, tuple[str, ...]] = {
     **macro_ipv4.MACROS,
     **decimals.MACROS,
     **dynamics.MACROS,
+    **memberships.MACROS,
     **times.MACROS,
     "_present_pairs": (
         "(bag) AS kql__bag(list_filter(kql__pairs(bag), lambda p: json_type(p.value) <> 'NULL' AND p.value "

@@ -68,6 +68,7 @@ _librarys_questions = {
     "_is_real_expr": ("real", "decimal"),
     "_is_int_expr": ("int",),
     "_is_string_expr": ("string",),
+    "_is_dynamic": ("dynamic",),
     "_is_dynamic_expr": ("dynamic",),
 }
 _places = Places()

@@ -216,6 +216,9 @@ RETURNS = {name: kind for kind, names in _NAMES.items() for name in names.split(
     "timespan ratio": "real",
     **{f"dynamic {comparison}": "bool" for comparison in COMPARISONS},
     **{f"dynamic {kind}": kind for kind in HELD_KINDS},
+    "among members": "bool",
+    "among members, caseless": "bool",
+    "texts of members": "dynamic",
     "ascii words": "string",
     **dict.fromkeys(
         (f"timespan {what}" for what in ("divided", "modulo", "sum", "sumif", "avg", "avgif", "abs")),

@@ -7,7 +7,7 @@ from duckdb_kql.errors import KqlUnsupportedError
 from duckdb_kql.translate import _numeric_bin, render_expr, render_kql_tostring
 from duckdb_kql.translate.functions import AggregateSpec, BinarySpec, FunctionSpec, long_or_wider
 
-from lazydelta.engines.kql import dynamics
+from lazydelta.engines.kql import dynamics, memberships
 from lazydelta.engines.kql.added import Special
 from lazydelta.engines.kql.kinds import is_timespan, kind_of
 from lazydelta.engines.kql.regexes import ASCII_WORDS
@@ -147,6 +147,7 @@ def special_forms() -> dict[str, Special]:
         "decimal bin": _decimal_bin,
         **dynamics.COMPARISONS,
         **dynamics.HELD,
+        **memberships.FORMS,
         ASCII_WORDS: lambda node: f"kql__ascii_words({render_kql_tostring(node.args[0])})",
     }
 

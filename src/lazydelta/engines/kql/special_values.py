@@ -136,6 +136,8 @@ def _special(node: Node) -> Node:  # noqa: PLR0911  # one case per node
             _operator(ir.BinaryOp("<=", node.value, node.high)),
         )
         return ir.UnaryOp("not", inside) if node.negated else inside
+    if isinstance(node, ir.InList) and kind_of(node.value) == "real":
+        return dataclasses.replace(node, value=ir.FunctionCall(UNLESS_NAN, (node.value,)))
     is_max = isinstance(node, ir.FunctionCall) and node.name.lower() in ("max", "maxif") and node.args
     if is_max and may_be_nan(node.args[0]):
         return ir.FunctionCall(f"{node.name.lower()}, {_variant(node.args[0])}", node.args)

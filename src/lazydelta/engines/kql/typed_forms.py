@@ -15,6 +15,7 @@ from duckdb_kql import ir
 from duckdb_kql.errors import KqlUnsupportedError
 
 from lazydelta.engines.kql.kinds import COMPARISONS, HELD_KINDS, NUMBERS, Kind, kind_of
+from lazydelta.engines.kql.memberships import listed, with_words
 from lazydelta.engines.kql.regexes import with_kustos_patterns
 
 _FORMS: dict[tuple[str, Kind], str] = {
@@ -31,13 +32,15 @@ _AFTER_CUT = {"<": "<=", "<=": "<=", ">": ">", ">=": ">"}
 _SEVENTH_DIGIT = re.compile(r":\d{2}\.\d{6}[1-9]")
 
 
-def typed_form(node: ir.Expr) -> ir.Expr:
+def typed_form(node: ir.Expr) -> ir.Expr:  # noqa: PLR0911  # one case per node
     """The expression as SQL shall have it."""
     node = with_kustos_patterns(node)
     if isinstance(node, ir.BinaryOp):
         return _operator(node)
-    if isinstance(node, ir.InList) and node.items and kind_of(node.value) == "dynamic":
-        return _among(node, {kind_of(item) for item in node.items})
+    if isinstance(node, ir.InList) and node.items:
+        return _listed(node)
+    if isinstance(node, ir.HasList):
+        return with_words(node)
     if isinstance(node, ir.Between) and kind_of(node.low) == "datetime" and _is_finer(node.low):
         return _from_between_microseconds(node)
     if isinstance(node, ir.FunctionCall) and node.args:
@@ -84,8 +87,11 @@ def _held(node: ir.Expr, kind: Kind) -> ir.Expr:
     return ir.FunctionCall(f"dynamic {kind}", (node,)) if kind_of(node) == "dynamic" else node
 
 
-def _among(node: ir.InList, kinds: set[Kind]) -> ir.Expr:
-    """`in` of a dynamic and values of some type."""
+def _listed(node: ir.InList) -> ir.Expr:
+    """`in` where a dynamic is the value, or one of those that it is compared with."""
+    kinds = {kind_of(item) for item in node.items}
+    if kind_of(node.value) != "dynamic" or "dynamic" in kinds:
+        return listed(node)
     if kinds <= NUMBERS:
         return _among_numbers(node)
     if len(kinds) == 1 and kinds <= HELD_KINDS:

@@ -45,6 +45,7 @@ EVENT_TIME = {
     "timestamp < datetime(2026-02-10 01:00) or timestamp >= datetime(2026-02-10 23:00)": 2,
     "timestamp < datetime(2026-02-10 01:00) or value > 1e9": 24,
     "_event_hour in ('2026021003', '2026021004')": 2,
+    "_event_hour in (dynamic(['2026021003', '2026021004']))": 2,
     "_event_hour startswith_cs '202602101'": 10,
     "_event_hour == '2026021003' and device_id has 'sensor'": 1,
     "number between (60 .. 119)": 1,
