@@ -67,6 +67,8 @@ SERIES_VALUES_MAX = 1_048_576
 IN_ORDER = " /*in order*/"
 LISTS = frozenset({"make_list", "makelist", "make_list_if", "make_list_with_nulls"})
 _LIST_VALUES_MAX = 1_048_576
+# Where they are given no size; Kusto calls them deprecated.
+_OLD_SIZES = {"makelist": 128, "makeset": 128}
 
 # Arguments that are texts, whatever is given for them.
 _TEXTS: Mapping[str, tuple[int, ...]] = {
@@ -201,7 +203,7 @@ class _Sized(AggregateSpec):
         least = self.arities[0]
         if len(args) not in self.arities:
             raise ValueError(f"{self.name}() takes {least} or {least + 1} arguments, got {len(args)}")
-        size = args[least] if len(args) > least else str(_LIST_VALUES_MAX)
+        size = args[least] if len(args) > least else str(_OLD_SIZES.get(self.name, _LIST_VALUES_MAX))
         return self.template.replace("{size}", size).format(*args)
 
 

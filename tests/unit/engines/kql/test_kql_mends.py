@@ -226,3 +226,10 @@ def test_the_library_is_as_it_was_after_a_translation() -> None:
 
 def _shown(value: Any) -> Any:  # Any: a value
     return {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}.get(str(value), value)
+
+
+def test_the_deprecated_lists_are_short_unless_they_are_told_a_size(session: KqlSession) -> None:
+    lists = "makelist(x), makeset(x), makelist(x, 200), make_list(x), make_set(x)"
+    lengths = lists.replace("mak", "array_length(mak").replace(")", "))")
+    query = f"range x from 1 to 300 step 1 | summarize {lengths}"
+    assert session.kql(query) == [(128, 128, 200, 300, 300)]
