@@ -86,6 +86,7 @@ _LIMITS = """
   `^(-)|(-)$`; `trim('-+', …)` takes all. Kusto's page on `trim` says all matches in one place and the match
   in another. `mv-expand x to typeof(long)` cuts 3.7 to 3, and what is no number is null.
 - A column cannot be renamed to the name of another (`project-rename`) that keeps it.
+- Columns of one result whose names differ by case alone (`a`, `A`) are refused.
 - Weighted percentiles take up to 10,000 rows a group; `make-series` gives up to 1,048,576 steps, and more is
   an error, as is a step that is not greater than 0.
 """
@@ -201,8 +202,8 @@ def _added() -> str:
         "is never null after an outer join, in a union, or as `min` and `max` of nothing; sizes of "
         "`make_list` and `make_set` count; `bin` of times is exact below a second; texts have `\\u` "
         "escapes and the form of several lines; several names before one expression are refused instead of "
-        "read as the first; `in` beside a dynamic compares in the value's type, and an array may be a column or "
-        "a call.\n"
+        "read as the first; `in` beside a dynamic compares in the value's type, and an array may be a column "
+        "or a call.\n"
     )
 
 

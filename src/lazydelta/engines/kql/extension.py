@@ -308,12 +308,14 @@ def _with_columns(op: ir.Operator, cols: list[str] | None) -> ir.Operator:
 
 def _render_join(op: ir.Join, prev: str, left: list[str], right_sql: str, right: list[str]) -> str:
     sql = _librarys_join(op, prev, left, right_sql, right)
-    return tables_joined.without_null_texts(sql, schema.join_output_columns(left, right, op.kind), op.kind)
+    names = tables_joined.apart(schema.join_output_columns(left, right, op.kind), "join")
+    return tables_joined.without_null_texts(sql, names, op.kind)
 
 
 def _render_lookup(op: ir.Lookup, prev: str, left: list[str], right_sql: str, right: list[str]) -> str:
     sql = _librarys_lookup(op, prev, left, right_sql, right)
     names = schema.lookup_output_columns(left, right, [key.right for key in op.keys])
+    names = tables_joined.apart(names, "lookup")
     return tables_joined.without_null_texts(sql, names, op.kind)
 
 

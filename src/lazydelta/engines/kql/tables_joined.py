@@ -11,12 +11,21 @@ from collections import Counter
 from typing import Any
 
 from duckdb_kql import ir, translate
-from duckdb_kql.schema import output_columns, surviving_branches
+from duckdb_kql.schema import _no_case_collision, output_columns, surviving_branches
 from duckdb_kql.translate import quote_ident, quote_string
 
 from lazydelta.engines.kql.operators import NamedRows
 
 _OUTER = ("leftouter", "rightouter", "fullouter")
+
+
+def apart(names: list[str], operator: str) -> list[str]:
+    """The columns of a result, none of which DuckDB takes for another: it does not tell cases apart.
+
+    The library asks this of what the next operator reads, and so not of the last one.
+    """
+    checked: list[str] = _no_case_collision(names, operator)
+    return checked
 
 
 def without_null_texts(sql: str, names: list[str], kind: str) -> str:
@@ -42,9 +51,8 @@ def checked_union(
         if not isinstance(branch.source, ir.WildcardTableRef)
     ]
     checks = [check for name in _shared([cols for _, cols in sides]) for check in _checks(name, sides)]
-    filled = ", ".join(
-        f"kql__text_or({quote_ident(name)}) AS {quote_ident(name)}" for name in _output(op, left_cols, schema)
-    )
+    names = apart(_output(op, left_cols, schema), "union")
+    filled = ", ".join(f"kql__text_or({quote_ident(name)}) AS {quote_ident(name)}" for name in names)
     where = f" WHERE {' AND '.join(checks)}" if checks else ""
     return f"SELECT {filled} FROM ({sql}){where}"
 

@@ -110,3 +110,26 @@ def test_names_are_found_before_anything_is_opened() -> None:
 def test_a_let_hides_a_table(ask: Ask) -> None:
     assert ask("let T = datatable(number:long)[1, 2]; T | count").fetchall() == [(2,)]
     assert ask("let T = T | take 3; T | count").fetchall() == [(3,)]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "L | join kind=inner (R) on k",
+        "L | join kind=fullouter (R) on k | count",
+        "L | lookup (R) on k",
+        "L | union R",
+        "union L, R",
+        "union withsource=K L",
+    ],
+)
+def test_columns_that_differ_by_case_alone_are_refused_at_the_end_of_a_query_too(query: str) -> None:
+    lets = "let L = datatable(a:long, k:string)[1, 'x']; let R = datatable(A:long, k:string)[9, 'x'];"
+    with pytest.raises(KqlError, match="differ only in case"):
+        run_kql(f"{lets} {query}", {})
+
+
+def test_names_that_differ_by_case_alone_may_meet_where_one_of_them_goes() -> None:
+    lets = "let L = datatable(a:long, k:string)[1, 'x']; let R = datatable(A:long, v:string)[1, 'q'];"
+    assert run_kql(f"{lets} L | lookup (R) on $left.a == $right.A", {}).fetchall() == [(1, "x", "q")]
+    assert run_kql(f"{lets} L | join kind=leftsemi (R) on $left.a == $right.A", {}).fetchall() == [(1, "x")]
