@@ -107,3 +107,13 @@ for _kinds, _names in _PLACES:
     for _word in _names.split():
         _name, _, _place = _word.partition("/")
         ARGUMENTS.setdefault(_name, {})[int(_place or 0)] = _kinds
+
+# Literals that must lie between two numbers, by the place of the first of them among the arguments.
+PERCENTAGES = {
+    **dict.fromkeys(("percentile", "percentiles", "percentiles_array"), 1),
+    **dict.fromkeys(("percentilew", "percentilesw", "percentilesw_array"), 2),
+}
+SIZES = {
+    **dict.fromkeys(("make_list", "make_set", "make_bag", "makelist", "makeset"), 1),
+    **dict.fromkeys(("make_list_if", "make_set_if", "make_bag_if"), 2),
+}

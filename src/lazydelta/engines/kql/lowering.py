@@ -243,6 +243,9 @@ def _take(node: Node) -> Lowered:
 def _top(node: Node) -> Lowered:
     kids = lower._rule_children(node)
     count = lower._lower_expr(kids[0])
+    if isinstance(count, ir.Literal) and (type(count.value) is not int or count.value < 0):
+        hint = "of anything but a whole number from 0 on"
+        raise KqlUnsupportedError("top", span=lower._span(kids[0]), hint=hint)
     if isinstance(count, ir.Literal) or len(kids) != 2:
         return _LIBRARYS(node)
     return [ir.Sort((sort_key(kids[1]),)), TakeSome(count)]

@@ -6,13 +6,24 @@ nothing is said. Errors are in Kusto's words, with the place.
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from duckdb_kql import ir
 from duckdb_kql.translate.functions import lookup_aggregate
 
-from lazydelta.engines.kql.argument_types import ARGUMENTS, FEWEST, SERIES_PAIRS, TEXTS, TIMED, TRUTH
+from lazydelta.engines.kql.argument_types import (
+    ARGUMENTS,
+    FEWEST,
+    PERCENTAGES,
+    SERIES_PAIRS,
+    SIZES,
+    TEXTS,
+    TIMED,
+    TRUTH,
+)
 from lazydelta.engines.kql.errors import MISMATCH, UNSUPPORTED, KqlError, Place, kql_error, unsupported
 from lazydelta.engines.kql.kinds import (
     ARITHMETIC,
@@ -221,6 +232,7 @@ class TypeRules:
             if place < len(node.args):
                 words = f"A value of type {' or '.join(sorted(kinds))} expected by {node.name}()."
                 self._demand(node.args[place], kinds, words)
+        self._ranged(node, name)
         if name in ("bin", "floor") and len(node.args) == 2:
             self._binned(node)
         elif name in ("iff", "iif"):
@@ -235,6 +247,21 @@ class TypeRules:
             self._branches(node, node.args)
         elif name in ("avg", "avgif", "round") and node.args and kind_of(node.args[0]) == "decimal":
             raise self._inexact(node, f"{name} of decimals", f"use {name}(toreal(…))")
+
+    def _ranged(self, node: ir.FunctionCall, name: str) -> None:
+        """Percentiles and sizes that there are none of: DuckDB counts them from the other end."""
+        if name in PERCENTAGES:
+            first, least, most = PERCENTAGES[name], 0.0, 100.0
+        elif name in SIZES:
+            first, least, most = SIZES[name], 0.0, math.inf
+        else:
+            return
+        for argument in node.args[first:]:
+            if not all(least <= number <= most for number in _numbers(argument)):
+                what = f"{node.name}() expects a number " + (
+                    "from 0 to 100" if most < math.inf else "from 0 on"
+                )
+                raise self._error(f"{what}.", argument, "give such a number")
 
     def _reached(self, node: ir.PathAccess) -> None:
         kind = kind_of(node.base)
@@ -288,6 +315,19 @@ class TypeRules:
     def _error(self, what: str, node: Node, fix: str) -> KqlError:
         at: Place = self._places.of(node)
         return kql_error(what, self._text, at, fix, MISMATCH)
+
+
+def _numbers(node: Node) -> list[float]:
+    """The numbers that a literal is, or an array of them holds."""
+    if isinstance(node, ir.LetRef):
+        return _numbers(node.value)
+    if isinstance(node, ir.UnaryOp) and node.op == "-":
+        return [-number for number in _numbers(node.operand)]
+    if not isinstance(node, ir.Literal):
+        return []
+    told = json.loads(node.value) if node.kind == _DYNAMIC and isinstance(node.value, str) else node.value
+    members = told if isinstance(told, list) else [told]
+    return [one for one in members if isinstance(one, int | float) and not isinstance(one, bool)]
 
 
 def _goes_by(value: Kind, size: Kind) -> bool:
