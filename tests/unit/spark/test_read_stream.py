@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from itertools import chain
 from pathlib import Path
@@ -19,6 +20,7 @@ from lazydelta.errors import (
     UnsupportedTableError,
     VersionNotFoundError,
 )
+from lazydelta.protocol.names import commit_name
 from lazydelta.spark.reading.options import parse_options
 from lazydelta.spark.reading.source import LazyDeltaSource
 from lazydelta.spark.reading.stream_reader import LazyDeltaStreamReader
@@ -220,3 +222,53 @@ def test_a_file_that_is_gone_is_told_with_the_version_of_its_batch(table: Path) 
     next((table / "day=d1").glob("*.parquet")).unlink()
     with pytest.raises(CorruptDataError, match="data file of version 3 is not there"):
         ids(reader, start, reader.latestOffset(start, ALL))
+
+
+def test_files_that_told_the_value_of_a_column_that_is_no_partition_now_are_refused(tmp_path: Path) -> None:
+    append(tmp_path, 0)
+    begun = stream(tmp_path).initialOffset()
+    rows = pa.table({"id": pa.array([1, 2], pa.int64()), "day": ["d0", "d1"]})
+    write_deltalake(str(tmp_path), rows, mode="overwrite", schema_mode="overwrite", partition_by=[])
+    with pytest.raises(
+        UnsupportedTableError, match="version 0 has 'day' for a partition column, which it is"
+    ):
+        batches(stream(tmp_path, startingVersion="0", skipChangeCommits="true"), ALL)
+    reader = stream(tmp_path)
+    with pytest.raises(
+        UnsupportedTableError, match="version 0 has 'day' for a partition column, which it is"
+    ):
+        ids(reader, begun, reader.latestOffset(begun, ALL))
+
+
+def test_a_first_batch_that_comes_late_knows_partition_columns_by_their_new_names(tmp_path: Path) -> None:
+    append(tmp_path, 0, days=2)
+    log = tmp_path / "_delta_log"
+    actions = [json.loads(line) for line in (log / commit_name(0)).read_text().splitlines()]
+    metadata = next(action["metaData"] for action in actions if "metaData" in action)
+    for action in actions:
+        if "protocol" in action:
+            action["protocol"] = {"minReaderVersion": 2, "minWriterVersion": 5}
+        elif "metaData" in action:
+            action["metaData"] = _mapped(metadata, day="day")
+    (log / commit_name(0)).write_text("\n".join(map(json.dumps, actions)))
+    begun = stream(tmp_path).initialOffset()
+    (log / commit_name(1)).write_text(json.dumps({"metaData": _mapped(metadata, day="date")}))
+    reader = stream(tmp_path, where="date = 'd1'")
+    assert ids(reader, begun, reader.latestOffset(begun, ALL)) == [2, 3]
+
+
+def _mapped(metadata: dict[str, Any], *, day: str) -> dict[str, Any]:
+    """The metadata with columns by name, the partition column under another one than in files."""
+    schema = json.loads(metadata["schemaString"])
+    for number, field in enumerate(schema["fields"], 1):
+        field["metadata"] = {
+            "delta.columnMapping.id": number,
+            "delta.columnMapping.physicalName": field["name"],
+        }
+        field["name"] = day if field["name"] == "day" else field["name"]
+    return {
+        **metadata,
+        "schemaString": json.dumps(schema),
+        "partitionColumns": [day],
+        "configuration": {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "2"},
+    }

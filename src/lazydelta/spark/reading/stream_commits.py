@@ -7,7 +7,7 @@ so that a number tells how far a stream has come.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 import msgspec
 import pyarrow as pa
@@ -104,20 +104,49 @@ def added_files(
             return
 
 
+def under_names_of(
+    pinned: Snapshot, then: Snapshot, files: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Files of an earlier version of the table, their partition values under the names of the pinned one."""
+    fields = {field.name: field for field in then.schema.fields}
+    told = {fields[name].physical_name for name in then.state.metadata.partition_columns}
+    differs = _other_partitions(told, pinned)
+    if differs is not None:
+        raise _partitioned_otherwise(f"version {then.version} {differs}", pinned.storage.root)
+    known = {field.physical_name: field.name for field in pinned.schema.fields}
+    names = {name: known.get(field.physical_name, field.physical_name) for name, field in fields.items()}
+    for rows in files:
+        yield public_rows(rows, tuple(rows.schema.names), names)
+
+
 def _check_partitions(adds: list[_StreamAdd], version: int, pinned: Snapshot) -> None:
-    """Raise where a file was written under other partition columns: it would be read as if they were null."""
-    columns = set(pinned.state.metadata.partition_columns)
-    wanted = {field.physical_name: field.name for field in pinned.schema.fields if field.name in columns}
+    """Raise where a file was written under other partition columns: some would be read as null."""
     for add in adds:
-        missing = wanted.keys() - (add.partition_values or {}).keys()
-        if missing:
-            raise UnsupportedTableError(
-                f"a file of version {version} tells no value of the partition column "
-                f"{wanted[min(missing)]!r}",
-                f"{pinned.storage.root}/{add.path}",
-                "the table was partitioned otherwise then: start the stream at a later version, with a new "
-                "checkpoint location, or without startingVersion",
+        differs = _other_partitions((add.partition_values or {}).keys(), pinned)
+        if differs is not None:
+            raise _partitioned_otherwise(
+                f"a file of version {version} {differs}", f"{pinned.storage.root}/{add.path}"
             )
+
+
+def _other_partitions(told: Set[str], pinned: Snapshot) -> str | None:
+    """How a file that tells values of these columns, by physical names, differs from those of today."""
+    columns = set(pinned.state.metadata.partition_columns)
+    for field in pinned.schema.fields:
+        if field.name in columns and field.physical_name not in told:
+            return f"tells no value of the partition column {field.name!r}"
+        if field.name not in columns and field.physical_name in told:
+            return f"has {field.name!r} for a partition column, which it is no more"
+    return None
+
+
+def _partitioned_otherwise(what: str, where: str) -> UnsupportedTableError:
+    return UnsupportedTableError(
+        what,
+        where,
+        "the table was partitioned otherwise then: start the stream at a later version, with a new "
+        "checkpoint location, or without startingVersion",
+    )
 
 
 def _slices(storage: Storage, version: int) -> Iterator[list[_StreamLine]]:

@@ -30,7 +30,7 @@ from lazydelta.spark.reading.options import ReadOptions
 from lazydelta.spark.reading.plan_files import plan_partitions
 from lazydelta.spark.reading.spark_schema import arrow_of, conform
 from lazydelta.spark.reading.spill import ChunkKeeper
-from lazydelta.spark.reading.stream_commits import added_files, commit_facts, commits_since
+from lazydelta.spark.reading.stream_commits import added_files, commit_facts, commits_since, under_names_of
 from lazydelta.spark.reading.stream_offset import StreamOffset, parse_offset
 from lazydelta.spark.reading.stream_rules import is_skipped, objection
 from lazydelta.spark.reading.table_read import Pin, open_read
@@ -168,7 +168,8 @@ class LazyDeltaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         # A stream that was ended before its first batch: rows are filtered by the schema of today.
         pin = Pin(version=version, table_id=self._table.pin.table_id)
         bare = ReadOptions(path=self._options.path, storage_options=self._options.storage_options)
-        yield from open_read(bare, pin).file_batches()
+        then = open_read(bare, pin)
+        yield from under_names_of(self._table.source.snapshot, then.source.snapshot, then.file_batches())
 
 
 class _Allowance:
