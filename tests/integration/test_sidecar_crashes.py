@@ -75,7 +75,7 @@ def test_of_two_builders_one_commits_and_the_other_cleans_up(
 
     def put_together(inner: Storage, name: str, body: bytes) -> bool:
         if name.endswith(".manifest.json"):
-            barrier.wait(timeout=30)
+            barrier.wait(timeout=120)
         return inner.put_if_absent(name, body)
 
     def build() -> None:

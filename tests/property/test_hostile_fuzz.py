@@ -66,7 +66,7 @@ def test_what_got_out_once_does_not_again(tmp_path: Path, name: str, seed: int, 
 
 def test_what_misbehaves_is_noticed_named_and_gone_behind(tmp_path: Path) -> None:
     planted: Target = Planted()
-    plan = Plan(folder=tmp_path, seed=9, processes=1, counts={planted.name: 10}, hang_seconds=6)
+    plan = Plan(folder=tmp_path, seed=9, processes=1, counts={planted.name: 10}, hang_seconds=12)
     tally = run(plan)[planted.name]
     told = {
         (tmp_path / "failures" / f"{path.stem}.bin").read_bytes(): path.read_text("utf-8")

@@ -79,7 +79,7 @@ class ServeProcess:
             f"http://127.0.0.1:{self.ports['http']}{path}", headers=dict(headers or {})
         )
         try:
-            with urllib.request.urlopen(request, timeout=30) as answer:
+            with urllib.request.urlopen(request, timeout=60) as answer:
                 return answer.status, _lower(answer.headers), answer.read().decode()
         except urllib.error.HTTPError as refused:
             with refused:

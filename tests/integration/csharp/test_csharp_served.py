@@ -62,7 +62,7 @@ def test_files_are_those_of_the_scan_in_process(
 def test_a_path_is_a_url_that_gives_the_file(driver: Run, server: RunningServer, readings: str) -> None:
     done = driver("list", "http", _endpoint(server), TOKEN, "lake.own.readings", "limit=1")
     (file,) = ld.open(readings).scan(limit=1).files()
-    with urllib.request.urlopen(json.loads(done.stdout)["path"], timeout=30) as answer:
+    with urllib.request.urlopen(json.loads(done.stdout)["path"], timeout=60) as answer:
         assert answer.read() == (Path(readings) / file.path).read_bytes()
 
 

@@ -93,7 +93,7 @@ def test_a_stalled_client_costs_no_more_memory_and_holds_the_reads(
         assert becomes_quiet(proxy, for_seconds=2.0)
         before, asked = me.memory_info().rss, len(proxy.requests)
         time.sleep(3.0)
-        assert me.memory_info().rss - before < 16 * 1024 * 1024
+        assert me.memory_info().rss - before < 32 * 1024 * 1024  # of the table's 58
         assert len(proxy.requests) == asked and files_read(proxy) < FILES
     assert eventually(lambda: running(server) == 0)
 

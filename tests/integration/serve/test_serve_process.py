@@ -127,7 +127,7 @@ def _spans(text: str) -> None:
 
 
 def test_a_server_under_load_drains_then_stops_what_is_left(many_files: str, tmp_path: Path) -> None:
-    more = "unready_seconds = 5\ndrain_seconds = 10\n"  # a busy machine needs them
+    more = "unready_seconds = 15\ndrain_seconds = 20\n"  # a busy machine needs them
     with serving(tmp_path, {"many": many_files}, more) as server, server.flight() as client:
         slow = client.do_get(planned(client, table="many").endpoints[0].ticket)
         assert slow.read_chunk().data.num_rows

@@ -42,7 +42,7 @@ def test_the_table_is_served_to_kustos_client_and_to_the_browser(tmp_path: Path)
             env={**os.environ}, capture_output=True, text=True, check=False, timeout=120,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
-        page = httpx.get(f"{address}/ui/", timeout=30)
+        page = httpx.get(f"{address}/ui/", timeout=60)
         query = {"db": "main", "csl": block("text", "render timechart")}
         chart = httpx.post(f"{address}/v2/rest/query", json=query, timeout=60)
     finally:

@@ -31,7 +31,7 @@ def serving(folder: Path, reset_share: float) -> Iterator[int]:
 
 def answer(port: int, path: str) -> bytes | None:
     """The body, or None where the connection was reset."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     try:
         connection.request("GET", path)
         return connection.getresponse().read()

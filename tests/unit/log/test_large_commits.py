@@ -60,7 +60,7 @@ def test_a_key_that_a_long_commit_names_twice_comes_once(tmp_path: Path) -> None
 def test_a_checkpoint_in_json_with_many_transactions_takes_the_memory_of_a_slice(tmp_path: Path) -> None:
     table = TableBuilder(tmp_path).commit(["a"]).checkpoint("v2-json", sidecars=1)
     (path,) = table.log.glob("*.checkpoint*.json")
-    lines = (json.dumps({"txn": {"appId": f"{number:064}", "version": 1}}) for number in range(150_000))
+    lines = (json.dumps({"txn": {"appId": f"{number:064}", "version": 1}}) for number in range(300_000))
     path.write_text(path.read_text() + "\n".join(lines) + "\n")
     size = path.stat().st_size
     tracemalloc.start()

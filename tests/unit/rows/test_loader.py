@@ -132,7 +132,7 @@ def test_segments_of_several_files_load_side_by_side(tmp_path: Path) -> None:
 
     def load(segment: Any) -> pa.Table:
         if segment.row_group < 2:
-            started.wait(30)
+            started.wait(120)
         return pa.Table.from_batches(loader.load(segment))
 
     segments = [segment for file in files for segment in loader.segments(file)]

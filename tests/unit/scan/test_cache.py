@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
+import subprocess
+import sys
+import textwrap
 import threading
 import time
 
 import pytest
 
-import lazydelta as ld
 from lazydelta.memory_budget import MemoryBudget
 from lazydelta.scan.cache import ByteCache, CacheKind, Owner
 from lazydelta.settings import Settings
@@ -150,16 +151,29 @@ def test_the_budget_is_told_in_order_what_several_threads_put_in_and_throw_out()
     assert (budget.use().cache_bytes, budget.use().held_bytes) == (0, 0)
 
 
-@pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
 def test_a_forked_child_begins_with_an_empty_cache_even_while_the_lock_is_held() -> None:
-    ld.cache.clear()
-    put(ld.cache.PROCESS_CACHE, "a")
-    with ld.cache.PROCESS_CACHE._lock:
-        child = os.fork()
-        if child == 0:
-            os._exit(0 if ld.cache.stats().entries == 0 else 1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    ld.cache.clear()
+    code = """
+        import os, sys
+        import lazydelta as ld
+        from lazydelta.scan.cache import CacheKind, Owner
+        owner = Owner("file:///a", b"1")
+        ld.cache.PROCESS_CACHE.put(owner, CacheKind.ROWS, "a", "A", size_bytes=10_000, budget_bytes=50_000)
+        assert ld.cache.stats().entries == 1
+        with ld.cache.PROCESS_CACHE._lock:
+            child = os.fork()
+            if child == 0:
+                os._exit(7 if ld.cache.stats().entries == 0 else 1)
+        sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    """
+    # In a process of its own: this one has threads that a fork could catch in the middle of something.
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 7, done.stderr
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ def test_a_call_whose_client_has_gone_is_noted_as_cancelled(
 
         def slow(*arguments: Any, **named: Any) -> Any:
             assert has_gone.wait(60)
-            time.sleep(1)  # until the server has heard of it
+            time.sleep(3)  # until the server has heard of it
             return plan(*arguments, **named)
 
         with caplog.at_level(logging.INFO, "lazydelta.access"), server.flight() as client:
@@ -112,7 +112,7 @@ def test_a_call_whose_client_has_gone_is_noted_as_cancelled(
             caplog.clear()
             monkeypatch.setattr(scans, "plan", slow)
             with pytest.raises(flight.FlightTimedOutError):
-                planned(client, flight.FlightCallOptions(timeout=1.0), table="readings")
+                planned(client, flight.FlightCallOptions(timeout=5.0), table="readings")
             has_gone.set()
             assert eventually(lambda: len(caplog.records) >= 1)
     assert json.loads(caplog.records[0].getMessage())["status"] == "cancelled"

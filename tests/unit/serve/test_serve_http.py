@@ -155,7 +155,7 @@ def asked(
     context = ssl.create_default_context(cafile=str(authority.file))
     if pair is not None:
         context.load_cert_chain(pair.certificate, pair.key)
-    connection = http.client.HTTPSConnection("127.0.0.1", server.ports.http, timeout=30, context=context)
+    connection = http.client.HTTPSConnection("127.0.0.1", server.ports.http, timeout=60, context=context)
     try:
         headers = {} if token is None else {"authorization": f"Bearer {token}"}
         connection.request("GET", path, headers=headers)

@@ -87,7 +87,7 @@ def test_both_protocols_listen_at_an_address_of_six(url: str, tmp_path: Path) ->
     try:
         with flight.connect(f"grpc://[::1]:{ports.flight}") as client:
             assert planned(client, table="readings").endpoints
-        with socket.create_connection(("::1", ports.http or 0), timeout=10) as connection:
+        with socket.create_connection(("::1", ports.http or 0), timeout=60) as connection:
             connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
             assert connection.recv(100).startswith(b"HTTP/1.1 200")
     finally:

@@ -291,7 +291,7 @@ def test_over_tls_links_are_of_tls(url: str, tmp_path: Path) -> None:
         def ask(method: str, target: str, body: bytes | None = None) -> bytes:
             address = f"https://127.0.0.1:{server.ports.http}"
             request = urllib.request.Request(address + target.removeprefix(address), body, method=method)
-            with urllib.request.urlopen(request, context=context, timeout=20) as answer:
+            with urllib.request.urlopen(request, context=context, timeout=60) as answer:
                 return bytes(answer.read())
 
         lines = ask("POST", f"/delta-sharing{table_path('readings')}/query", b"{}").splitlines()

@@ -63,9 +63,9 @@ def stalled(server: RunningServer) -> Admitted:
     """The only scan, once nothing is pulled from it any more."""
     assert eventually(lambda: len(running(server)) == 1 and running(server)[0].rows > 0)
     (scan,) = running(server)
-    seen = -1
-    while seen != scan.rows:
-        seen = scan.rows
+    seen = [-1]
+    while len(seen) < 3 or len(set(seen[-3:])) > 1:  # the same number after a second, and after another
+        seen.append(scan.rows)
         time.sleep(1.0)
     return scan
 

@@ -22,7 +22,7 @@ from lazydelta.spark.stopping import stop_on_signals
 with stop_on_signals() as stop:
     for number in (signal.SIGINT, signal.SIGTERM):
         os.kill(os.getpid(), number)
-        print(stop.wait(5), flush=True)
+        print(stop.wait(60), flush=True)
 """
 
 
@@ -32,7 +32,7 @@ def test_the_first_signal_is_a_wish_and_what_was_in_place_comes_back(number: sig
     with stop_on_signals() as stop:
         assert not stop.is_set()
         os.kill(os.getpid(), number)
-        assert stop.wait(5)
+        assert stop.wait(60)
     assert signal.getsignal(number) is before
 
 

@@ -16,32 +16,31 @@ from lazydelta.storage.in_time import awaited, in_time
 
 def test_without_a_deadline_the_calling_thread_works_itself() -> None:
     assert in_time(threading.get_ident, NEVER, "x") == threading.get_ident()
-    assert in_time(threading.get_ident, Deadline.after(10), "x") != threading.get_ident()
+    assert in_time(threading.get_ident, Deadline.after(600), "x") != threading.get_ident()
 
 
 def test_a_call_that_takes_too_long_is_left_to_itself_and_ends() -> None:
     goes_on, ended = threading.Event(), threading.Event()
 
     def call() -> None:
-        goes_on.wait(10)
+        goes_on.wait(60)
         ended.set()
 
-    began = time.monotonic()
     with pytest.raises(StorageError, match=r"deadline of 0\.05 s") as caught:
         in_time(call, Deadline.after(0.05), "s3://b/x")
-    assert time.monotonic() - began < 5
+    assert not ended.is_set(), "it was not waited for"
     assert caught.value.where == "s3://b/x"
     goes_on.set()
-    assert ended.wait(10)
+    assert ended.wait(60)
 
 
 def test_answers_and_errors_of_the_call_come_through() -> None:
     def fail() -> None:
         raise TimeoutError("of its own")
 
-    assert in_time(lambda: 7, Deadline.after(10), "x") == 7
+    assert in_time(lambda: 7, Deadline.after(600), "x") == 7
     with pytest.raises(TimeoutError, match="of its own"):
-        in_time(fail, Deadline.after(10), "x")
+        in_time(fail, Deadline.after(600), "x")
 
 
 def test_a_future_is_waited_for_no_longer_than_the_deadline() -> None:
