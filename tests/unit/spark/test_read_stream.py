@@ -272,3 +272,32 @@ def _mapped(metadata: dict[str, Any], *, day: str) -> dict[str, Any]:
         "partitionColumns": [day],
         "configuration": {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "2"},
     }
+
+
+@pytest.mark.parametrize(
+    ("said", "is_passed"),
+    [
+        ({"delta.identity.highWaterMark": 7, "delta.identity.start": 1}, True),  # as every insert says anew
+        ({"comment": "what it is", "delta.generationExpression": "a + 1", "CURRENT_DEFAULT": "3"}, True),
+        ({"EXISTS_DEFAULT": "3"}, False),
+        ({"delta.typeChanges": []}, False),
+    ],
+)
+def test_what_only_writers_need_to_know_of_a_column_does_not_end_a_stream(
+    table: Path, said: dict[str, Any], is_passed: bool
+) -> None:
+    reader = stream(table, startingVersion="2")
+    log = table / "_delta_log"
+    actions = [json.loads(line) for line in (log / commit_name(0)).read_text().splitlines()]
+    metadata = next(action["metaData"] for action in actions if "metaData" in action)
+    schema = json.loads(metadata["schemaString"])
+    schema["fields"][0]["metadata"] = said
+    changed = {**metadata, "schemaString": json.dumps(schema)}
+    (log / commit_name(3)).write_text(json.dumps({"metaData": changed}))
+    append(table, 100)
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ALL)
+    assert ids(reader, start, end) == ([8, 9, 100, 101] if is_passed else [8, 9])
+    if not is_passed:
+        with pytest.raises(UnsupportedTableError, match="version 3 changes the table's schema"):
+            reader.latestOffset(end, ALL)

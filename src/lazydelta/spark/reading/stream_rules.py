@@ -8,12 +8,23 @@ or `ignoreChanges`; one that rewrites passes with `ignoreChanges`, and its files
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
+import msgspec
+
 from lazydelta.errors import InvalidRequestError, LazyDeltaError, UnsupportedTableError
 from lazydelta.log.snapshot import Snapshot
+from lazydelta.protocol.actions import Metadata
 from lazydelta.protocol.features import check_readable
 from lazydelta.protocol.schema import table_schema
 from lazydelta.spark.reading.options import ReadOptions
 from lazydelta.spark.reading.stream_commits import CommitFacts
+
+# Of a field's metadata what is for writers and people; inserts into an identity column tell some of it anew.
+_WRITERS_OWN = re.compile(
+    r"comment\Z|CURRENT_DEFAULT\Z|delta\.(identity\.|generationExpression|invariants|constraints)"
+)
 
 
 def objection(facts: CommitFacts, options: ReadOptions, pinned: Snapshot) -> LazyDeltaError | None:
@@ -57,7 +68,7 @@ def _to_state(facts: CommitFacts, pinned: Snapshot) -> LazyDeltaError | None:
         return None
     known = pinned.state.metadata
     if metadata is not None and (
-        table_schema(metadata, root) != pinned.schema
+        _as_readers_know_it(metadata, root) != _as_readers_know_it(known, root)
         or metadata.partition_columns != known.partition_columns
         or metadata.mapping_mode != known.mapping_mode
     ):
@@ -72,3 +83,19 @@ def _to_state(facts: CommitFacts, pinned: Snapshot) -> LazyDeltaError | None:
         except LazyDeltaError as refused:
             return refused
     return None
+
+
+def _as_readers_know_it(metadata: Metadata, root: str) -> Any:  # Any: the schema as data
+    return _without_writers_own(msgspec.to_builtins(table_schema(metadata, root)))
+
+
+def _without_writers_own(node: Any) -> Any:  # Any: the schema as data
+    if isinstance(node, list | tuple):
+        return [_without_writers_own(one) for one in node]
+    if not isinstance(node, dict):
+        return node
+    found = {name: _without_writers_own(value) for name, value in node.items()}
+    if "nullable" in node:  # a field
+        metadata = node.get("metadata") or {}
+        found["metadata"] = {name: value for name, value in metadata.items() if not _WRITERS_OWN.match(name)}
+    return found
