@@ -322,7 +322,7 @@ def test_a_batch_that_takes_too_long_to_wait_for_is_given_up_and_done_again(
     def dawdle(event: str, /, **_: object) -> None:
         if event == "counted":
             stop.set()
-            time.sleep(1)
+            time.sleep(3)
 
     monkeypatch.setattr(limits, "STREAM_STOP_SECONDS", 0.2)
     assert pipeline.run(stop=stop, progress=dawdle).ended == "given up"

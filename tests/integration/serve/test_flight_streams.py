@@ -134,7 +134,7 @@ def test_a_slow_client_gets_everything(served_afar: tuple[RunningServer, HttpPro
 
 
 def test_time_runs_out_while_nobody_reads(s3_server: TableServer, many_files: str, tmp_path: Path) -> None:
-    more = "[limits]\nscan_seconds = 4\nscans = 1\nwaiting_seconds = 60\n"
+    more = "[limits]\nscan_seconds = 10\nscans = 1\nwaiting_seconds = 60\n"
     with (
         served_from_afar(s3_server, many_files, tmp_path, more) as (server, proxy),
         stalled_client(server, {"table": "many"}),
