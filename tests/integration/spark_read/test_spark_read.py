@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 import lazydelta as ld
 from lazydelta.errors import InvalidRequestError, TableNotFoundError, VersionNotFoundError
@@ -118,6 +119,35 @@ def test_odd_partition_values_and_names_of_files_are_read_alike(spark: SparkSess
     assert_same(read(spark, plain, native=True), delta(spark, plain))
     assert_same(read(spark, plain, where="s = '007' or i = -7", native=True),
                 delta(spark, plain).where("s = '007' or i = -7"))  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()])
+@pytest.mark.parametrize(
+    "where",
+    [
+        "v > 5",
+        "v >= 5",
+        "v <> 1",
+        "not v <= 5",
+        "v = 0",
+        "v in (0, 7)",
+        f"v in ({', '.join(map(str, range(20)))})",
+        f"not v in ({', '.join(map(str, range(1, 20)))})",
+        "s.v > 5",
+    ],
+)
+def test_what_is_no_number_and_zeros_below_zero_match_whoever_reads(
+    spark: SparkSession, tmp_path: Path, where: str, kind: pa.DataType
+) -> None:
+    """Row groups of most writers tell bounds without NaN, and dictionaries have a zero of either sign."""
+    for number, values in enumerate(([1.0, float("nan")], [-0.0, -0.0], [None, 3.0])):
+        v = pa.array(values, kind)
+        nested = pa.StructArray.from_arrays([v], ["v"])
+        write_deltalake(str(tmp_path), pa.table({"n": [number] * 2, "v": v, "s": nested}), mode="append")
+    expected = ld.open(tmp_path).scan(where).to_arrow(["n"])
+    assert 0 < expected.num_rows < 6
+    for frame in by_each_reader(spark, tmp_path, where=where, columns=["n"]):
+        assert counted(frame.toArrow()) == counted(expected)
 
 
 def test_times_without_a_zone_are_in_the_sessions(spark: SparkSession, days: Path, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import pyarrow as pa
 from lazydelta.predicate.expression import ColumnPath, Operator
 from lazydelta.predicate.nodes import (
     All,
+    BoundColumn,
     Compare,
     Fixed,
     FixedUnlessNull,
@@ -41,6 +42,8 @@ _RELATIONS: dict[Operator, Callable[[Any, Any], Any]] = {  # Any: columns of Spa
     ">": operator.gt,
     ">=": operator.ge,
 }
+
+_FLOATS = frozenset({"float", "double"})
 
 
 def is_comparable(node: Node) -> bool:
@@ -67,7 +70,7 @@ def spark_condition(node: Node) -> Column:  # noqa: PLR0911  # one case per node
             return _unless_null(_column(column.path), value)
         case Compare():
             wanted = _literal(node.value, node.column.type_name)
-            found: Column = _RELATIONS[node.operator](_column(node.column.path), wanted)
+            found: Column = _RELATIONS[node.operator](_comparable(node.column), wanted)
             return found
         case Member():
             return _member(node)
@@ -79,7 +82,7 @@ def spark_condition(node: Node) -> Column:  # noqa: PLR0911  # one case per node
 def _member(node: Member) -> Column:
     from pyspark.sql import functions as fn
 
-    column = _column(node.column.path)
+    column = _comparable(node.column)
     wanted = [_literal(value, node.column.type_name) for value in node.values]
     # Of nothing at all Spark says false, even where the column is null.
     found = column.isin(wanted) if wanted else _unless_null(column, False)
@@ -96,6 +99,19 @@ def _column(path: ColumnPath) -> Column:
     from pyspark.sql import functions as fn
 
     return fn.col(quoted_path(path))
+
+
+def _comparable(column: BoundColumn) -> Column:
+    """The column as Spark compares it right.
+
+    Bounds and dictionaries of row groups, which Spark asks before it reads one, know nothing of NaN, which is
+    greatest, and tell −0.0 from 0.0; so do sets of many values. A sum is not asked for there, and has one
+    zero.
+    """
+    from pyspark.sql import functions as fn
+
+    found = _column(column.path)
+    return found + fn.lit(0.0).cast(column.type_name) if column.type_name in _FLOATS else found
 
 
 def _literal(value: pa.Scalar, type_name: str) -> Column:
