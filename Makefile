@@ -40,7 +40,7 @@ unit: venv ## The fast tests: no Spark, no servers.
 	$(PYTEST) tests/unit tests/property tests/test_tidy.py
 
 test: java lint ## Everything: lint, types, imports, all tests with their real servers.
-	$(PYTEST) --cache-clear || { test $$? -eq 1 && $(BIN)/python -m tests.support.second_try; }
+	$(PYTEST) --cache-clear --durations 25 || { test $$? -eq 1 && $(BIN)/python -m tests.support.second_try; }
 
 screenshots: venv ## Make the pictures of docs/web-page.md anew, in a real browser.
 	LAZYDELTA_SCREENSHOTS=1 $(BIN)/pytest --quiet tests/integration/serve/page/test_page_screenshots.py

@@ -51,6 +51,7 @@ def test_no_parser_lets_anything_but_a_refusal_or_an_answer_out(tmp_path: Path) 
         ("part-types", 11, 44),  # a path that is no text
         ("part-types", 11, 135),  # a column that one part lacks
         ("part-types", 11, 216),  # a deletion vector that is a number
+        ("part-types", 32, 1487),  # an order column that is nested
         ("delta-types", 11, 10),  # no column of actions
         ("delta-types", 11, 97),  # actions that are no texts
         ("predicate-sql", 7, 13476),  # bytes in hexadecimal that are a number beyond Python's

@@ -83,13 +83,15 @@ def footer_ranges(
 
 def _sides(footer: pq.FileMetaData, field: pa.Field, side: str, nan_counts: NanCounts) -> list[_Side]:
     """One for each row group."""
-    at = leaf_positions(footer)[field.name]
+    at = leaf_positions(footer).get(field.name)  # a nested column has no leaf of its name
     groups = [footer.row_group(group) for group in range(footer.num_row_groups)]
     nans = nan_counts.get(field.name, [0] * len(groups))
     if len(nans) != len(groups):  # nobody can tell whose counts they are
         nans = [group.num_rows for group in groups]
     return [
-        _side(group.column(at).statistics, group.num_rows, field.type, side, nan_count)
+        _side(
+            None if at is None else group.column(at).statistics, group.num_rows, field.type, side, nan_count
+        )
         for group, nan_count in zip(groups, nans, strict=True)
     ]
 
