@@ -12,7 +12,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Generator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 from anyio import CapacityLimiter, to_thread
@@ -25,6 +25,7 @@ from lazydelta.serve.refusals import CancelledError
 
 LOGGER = logging.getLogger("lazydelta.serve")
 _TELLING_SECONDS = 1.0  # that a client has to take the last chunk when the server goes down
+T = TypeVar("T")
 Chunks = Generator[Any, None, None]  # Any: bytes, once its head is taken
 
 
@@ -125,7 +126,30 @@ def closed(chunks: Chunks) -> None:
         LOGGER.debug("closing an answer: %s", error)
 
 
-async def tell_when_gone(receive: Receive, gone: Callable[[], None]) -> None:
+async def first_piece(
+    pieces: Generator[T, None, None], limiter: CapacityLimiter, receive: Receive, gone: Callable[[], None]
+) -> T | None:
+    """The first piece of an answer, once it is there; None where there is none. Raises what came instead.
+
+    `gone` is called where the client has left before it is there.
+    """
+    found: list[T | None] = []
+    problem: BaseException | None = None
+    async with anyio.create_task_group() as group:
+        group.start_soon(_tell_when_gone, receive, gone)
+        try:
+            found.append(await to_thread.run_sync(next, pieces, None, limiter=limiter))
+        except Exception as error:  # noqa: BLE001 - raised below: a group would wrap it
+            problem = error
+        group.cancel_scope.cancel()
+    if problem is not None:
+        with anyio.CancelScope(shield=True):
+            await to_thread.run_sync(closed, pieces, limiter=limiter)
+        raise problem
+    return found[0]
+
+
+async def _tell_when_gone(receive: Receive, gone: Callable[[], None]) -> None:
     """Wait for the client to leave, then call that."""
     while (await receive())["type"] != "http.disconnect":
         pass
@@ -133,7 +157,7 @@ async def tell_when_gone(receive: Receive, gone: Callable[[], None]) -> None:
 
 
 async def _cancel_when_gone(receive: Receive, scope: anyio.CancelScope, gone: Callable[[], None]) -> None:
-    await tell_when_gone(receive, gone)
+    await _tell_when_gone(receive, gone)
     scope.cancel()
 
 

@@ -10,11 +10,10 @@ import zlib
 from collections.abc import Callable, Generator
 from contextlib import closing
 
-import anyio
-from anyio import CapacityLimiter, to_thread
+from anyio import CapacityLimiter
 from starlette.types import Receive
 
-from lazydelta.serve.http.pulled_response import closed, tell_when_gone
+from lazydelta.serve.http.pulled_response import first_piece
 from lazydelta.serve.kusto.answers import Answer, Head
 
 _LEVEL = 1  # more takes longer than the network
@@ -23,20 +22,7 @@ _AS_GZIP = 16 + zlib.MAX_WBITS
 
 async def begun(answer: Answer, limiter: CapacityLimiter, receive: Receive, gone: Callable[[], None]) -> Head:
     """The head, once it is there; raises what came instead. `gone` is called where the client has left."""
-    found: list[Head | bytes] = []
-    problem: BaseException | None = None
-    async with anyio.create_task_group() as group:
-        group.start_soon(tell_when_gone, receive, gone)
-        try:
-            found.append(await to_thread.run_sync(next, answer, limiter=limiter))
-        except Exception as error:  # noqa: BLE001 - raised below: a group would wrap it
-            problem = error
-        group.cancel_scope.cancel()
-    if problem is not None:
-        with anyio.CancelScope(shield=True):
-            await to_thread.run_sync(closed, answer, limiter=limiter)
-        raise problem
-    (head,) = found
+    head = await first_piece(answer, limiter, receive, gone)
     assert isinstance(head, Head)
     return head
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from contextlib import closing
 
-import anyio
-from anyio import CapacityLimiter, to_thread
+from anyio import CapacityLimiter
 from starlette.types import Receive
 
 from lazydelta.serve.admitted import Admitted
-from lazydelta.serve.http.pulled_response import Chunks, PulledResponse, tell_when_gone
+from lazydelta.serve.http.pulled_response import Chunks, PulledResponse, first_piece
 from lazydelta.serve.page.events import EVENT_HEADERS, event
 from lazydelta.serve.page.faults import Fault
 
@@ -53,18 +52,8 @@ async def begun(
 
     `gone` is called where the client has left before it is there.
     """
-    found: list[bytes] = []
-    problem: BaseException | None = None
-    async with anyio.create_task_group() as group:
-        group.start_soon(tell_when_gone, receive, gone)
-        try:
-            found.append(await to_thread.run_sync(next, events, b"", limiter=limiter))
-        except Exception as error:  # noqa: BLE001 - raised below: a group would wrap it
-            problem = error
-        group.cancel_scope.cancel()
-    if problem is not None:
-        raise problem
-    return _after(found[0], events)
+    first = await first_piece(events, limiter, receive, gone)
+    return _after(first or b"", events)
 
 
 def _after(first: bytes, rest: Events) -> Events:

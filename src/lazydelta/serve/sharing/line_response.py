@@ -10,13 +10,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Generator
 
-import anyio
 import msgspec
-from anyio import CapacityLimiter, to_thread
+from anyio import CapacityLimiter
 from starlette.types import Receive
 
 from lazydelta.serve.admitted import Admitted
-from lazydelta.serve.http.pulled_response import PulledResponse, closed, tell_when_gone
+from lazydelta.serve.http.pulled_response import PulledResponse, first_piece
 from lazydelta.serve.sharing.lines import error_line
 
 _GONE = "its client has gone"
@@ -82,19 +81,6 @@ class Audience:
 
 async def begun(lines: Lines, limiter: CapacityLimiter, receive: Receive, audience: Audience) -> Head:
     """The head, once it is there; raises what came instead of it."""
-    found: list[Head | bytes] = []
-    problem: BaseException | None = None
-    async with anyio.create_task_group() as group:
-        group.start_soon(tell_when_gone, receive, audience.leave)
-        try:
-            found.append(await to_thread.run_sync(next, lines, limiter=limiter))
-        except Exception as error:  # noqa: BLE001 - raised below: a group would wrap it
-            problem = error
-        group.cancel_scope.cancel()
-    if problem is not None:
-        with anyio.CancelScope(shield=True):
-            await to_thread.run_sync(closed, lines, limiter=limiter)
-        raise problem
-    (head,) = found
+    head = await first_piece(lines, limiter, receive, audience.leave)
     assert isinstance(head, Head)
     return head
