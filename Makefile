@@ -6,13 +6,15 @@ BIN := $(VENV)/bin
 CACHE := $(CURDIR)/.cache
 # Processes that run tests side by side; `make WORKERS=0 test` runs all in one.
 WORKERS ?= 2
+# Above the first number `make test` warns, above the second it fails.
+CPU_MINUTES ?= 100,120
 PYTEST := $(BIN)/pytest --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export LAZYDELTA_CACHE := $(CACHE)
 # Tests start the command hundreds of times: where this is set, each start would compile every module anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help venv lint unit test demo bench bench-full docs docs-reference screenshots lock clean
+.PHONY: help venv lint unit test test-long demo bench bench-full docs docs-reference screenshots lock clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -40,7 +42,10 @@ unit: venv ## The fast tests: no Spark, no servers.
 	$(PYTEST) tests/unit tests/property tests/test_tidy.py
 
 test: java lint ## Everything: lint, types, imports, all tests with their real servers.
-	$(PYTEST) --cache-clear --durations 25 || { test $$? -eq 1 && $(BIN)/python -m tests.support.second_try; }
+	$(PYTEST) --cache-clear --cpu-minutes $(CPU_MINUTES) || { test $$? -eq 1 && $(BIN)/python -m tests.support.second_try; }
+
+test-long: java venv ## What repeats or stresses: kill loops, soaks, large tables, all variations. Hours.
+	$(PYTEST) --long
 
 screenshots: venv ## Make the pictures of docs/web-page.md anew, in a real browser.
 	LAZYDELTA_SCREENSHOTS=1 $(BIN)/pytest --quiet tests/integration/serve/page/test_page_screenshots.py

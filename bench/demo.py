@@ -22,7 +22,7 @@ from bench.demo_layout import show_layout
 from bench.tables import cache_folder
 from bench.telemetry import Batch, TelemetrySpec, make_telemetry, newest_hour
 from bench.terminal import show_command
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.spark.config import IngestConfig
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from lazydelta.storage.counters import IoCounters, IoSnapshot
+from lazydelta.storage import IoCounters, IoSnapshot
 
 
 class RequestAccount:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from bench.growing import hour_text
 from bench.ladder_promises import Budget
 from bench.ladder_tables import LadderTable, since_ms
-from lazydelta.sidecar.format.names import LAZY_FOLDER
+from lazydelta.sidecar import LAZY_FOLDER
 
 _COLUMNS = ("path", "size")
 _VECTOR = "dv."

@@ -11,12 +11,11 @@ from typing import Literal
 import msgspec
 
 from lazydelta import limits
-from lazydelta.log.snapshot import open_snapshot
+from lazydelta.log import open_snapshot
 from lazydelta.settings import Settings
-from lazydelta.sidecar.find.discover import SidecarAwareProvider
+from lazydelta.sidecar import SidecarAwareProvider, SidecarReading
 from lazydelta.sidecar.format.memory import TakenOnce
 from lazydelta.sidecar.format.names import sidecar_folder
-from lazydelta.sidecar.read.reading import SidecarReading
 from lazydelta.storage import open_storage
 from lazydelta.table import Table
 from lazydelta.table import open as open_table

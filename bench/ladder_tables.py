@@ -24,8 +24,7 @@ from bench.sidecar_files import newest_manifest
 from bench.spec import TODAY_US, TableSpec
 from bench.tables import REPOSITORY, CachedTable, alone_at, cached_table
 from bench.watched import memory_fence_kb, run_watched
-from lazydelta.sidecar.format.manifest import Manifest
-from lazydelta.sidecar.format.names import LAZY_FOLDER
+from lazydelta.sidecar import LAZY_FOLDER, Manifest
 
 TAKEN = 100
 _HOUR_MS = 3_600_000

@@ -22,7 +22,7 @@ import msgspec
 
 from bench.peers.measure import Measurement
 from lazydelta.settings import build_settings
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.storage import Storage, open_storage
 
 with contextlib.suppress(ImportError):

@@ -13,8 +13,7 @@ from pathlib import Path
 import msgspec
 import pyarrow.parquet as pq
 
-from lazydelta.sidecar.format.manifest import Manifest, Part, RowGroup, decode_manifest
-from lazydelta.sidecar.format.names import manifest_name
+from lazydelta.sidecar import Manifest, Part, RowGroup, decode_manifest, manifest_name
 
 _COLUMNS_READ = ("path", "size")
 

@@ -22,7 +22,7 @@ from bench.sidecar_files import SidecarFacts, bytes_by_name, measure_sidecar
 from bench.spec import TableSpec
 from bench.tables import REPOSITORY, CachedTable
 from bench.watched import memory_fence_kb, run_watched
-from lazydelta.sidecar.format.names import LAZY_FOLDER
+from lazydelta.sidecar import LAZY_FOLDER
 
 OTHER_FOLDER = f"{LAZY_FOLDER}_other"
 _TIMEOUT_S = 1_800

@@ -26,7 +26,7 @@ from bench.many_scans import many_spec
 from bench.pages import DOCS, RESULTS, promises_kept, table_lines, verdicts
 from bench.promises import Check
 from bench.tables import CachedTable, cached_table
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.upkeep.build import BuildReport
 
 FILES = 10_000_000

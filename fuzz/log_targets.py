@@ -15,7 +15,7 @@ from fuzz.mutate import bytes_changed, json_changed, parquet_changed
 from fuzz.reading import ALL, WrongAnswerError, expect_equal, live, names_like, opened
 from fuzz.retype import retyped
 from fuzz.target import Target
-from lazydelta.log.segment import find_segment
+from lazydelta.log import find_segment
 from lazydelta.protocol.schema import arrow_schema, parse_schema
 
 Change = Callable[[bytes, Random], bytes]

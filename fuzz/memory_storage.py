@@ -8,10 +8,15 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator, Sequence
 
-from lazydelta.storage import ObjectInfo, ObjectNotFoundError, past_end
-from lazydelta.storage.counters import IoCounters
-from lazydelta.storage.deadline import NEVER, Deadline
-from lazydelta.storage.local import LocalStorage
+from lazydelta.storage import (
+    NEVER,
+    Deadline,
+    IoCounters,
+    LocalStorage,
+    ObjectInfo,
+    ObjectNotFoundError,
+    past_end,
+)
 from lazydelta.storage.names import checked_name
 from lazydelta.storage.ranges import coalesce, cut
 

@@ -6,12 +6,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from fuzz.memory_storage import MemoryStorage
-from lazydelta.log.snapshot import open_snapshot
+from lazydelta.log import open_snapshot
 from lazydelta.protocol.names import LOG_FOLDER
 from lazydelta.settings import Settings
-from lazydelta.sidecar.find.discover import SidecarAwareProvider
+from lazydelta.sidecar import SidecarAwareProvider, SidecarReading
 from lazydelta.sidecar.format.memory import TakenOnce
-from lazydelta.sidecar.read.reading import SidecarReading
 from lazydelta.table import Table
 
 Keys = list[tuple[str, str | None]]

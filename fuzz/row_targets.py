@@ -19,8 +19,7 @@ from fuzz.reading import WrongAnswerError, expect_equal, names_like, opened
 from fuzz.retype import retyped
 from fuzz.target import Target
 from lazydelta.protocol.actions import DeletionVector
-from lazydelta.rows.data_file import DataFile
-from lazydelta.rows.deletion_vectors import DeletionVectors
+from lazydelta.rows import DataFile, DeletionVectors
 from lazydelta.rows.page_token import _seal, _text
 from tests.support.deletion_vector_writer import ALPHABET, always, bitmap_array, encode_z85
 

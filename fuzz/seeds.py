@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from fuzz.memory_storage import MemoryStorage
 from lazydelta import limits
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.upkeep.build import build_sidecar
 from lazydelta.upkeep.deltas import write_delta_files
 from tests.support.actions import add, inline_dv, remove, stats

@@ -20,9 +20,9 @@ from lazydelta.errors import UnsupportedTableError
 from lazydelta.predicate import bind, parse_where
 from lazydelta.protocol.paths import canonical_path, canonical_paths
 from lazydelta.settings import CONFIG_VARIABLE, build_settings
-from lazydelta.storage.address import parse_address, without_signature
+from lazydelta.storage import LocalStorage, parse_address
+from lazydelta.storage.address import without_signature
 from lazydelta.storage.elsewhere import storage_of
-from lazydelta.storage.local import LocalStorage
 
 _UNCHANGED, _GRAMMATICAL = 0.5, 0.75  # of filters in SQL, up to which share of them
 _SQL = (

@@ -12,6 +12,8 @@ from lazydelta.telemetry import LOGGER
 os.environ.setdefault("DELTA_CACHE_BYTES", "0")
 
 pytest_plugins = [
+    "tests.support.costs",
+    "tests.support.suites",
     "tests.support.workers",
     "tests.support.hypothesis_profile",
     "tests.support.servers",

@@ -25,7 +25,7 @@ import lazydelta as ld
 from lazydelta import limits
 from lazydelta.serve.config import LimitsPart, ServerPart
 from lazydelta.settings import OPTIONS, build_settings
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.spark.config import IngestConfig
 from lazydelta.storage import open_storage
 

@@ -30,7 +30,7 @@ from bench.chaos.stores import STORES, running_stores
 from bench.chaos.world import TableSpec, World, load_world, save_world
 from lazydelta.errors import LazyDeltaError
 from lazydelta.settings import Settings
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.storage import open_storage
 from lazydelta.upkeep.build import build_sidecar
 from lazydelta.upkeep.verify import verify_sidecar

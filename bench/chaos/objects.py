@@ -13,8 +13,7 @@ from obstore.store import AzureStore, LocalStore, S3Store
 
 from bench.chaos.world import TableSpec
 from lazydelta.settings import Settings
-from lazydelta.storage.address import parse_address
-from lazydelta.storage.connect import connect
+from lazydelta.storage import connect, parse_address
 
 ATTEMPTS = 5
 

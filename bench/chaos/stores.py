@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from bench.chaos.world import TableSpec
-from lazydelta.storage.address import parse_address
+from lazydelta.storage import parse_address
 from tests.support import servers
 from tests.support.lake import hadoop_settings
 from tests.support.servers import AZURITE_ACCOUNT, CONTAINER

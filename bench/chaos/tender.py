@@ -18,7 +18,7 @@ from bench.chaos.events import Events
 from bench.chaos.world import TableSpec, load_world
 from lazydelta.errors import CorruptLogError, InvalidRequestError, LazyDeltaError, VersionNotFoundError
 from lazydelta.settings import Settings
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.storage import ObjectReplacedError, open_storage
 from lazydelta.upkeep.build import build_sidecar
 from lazydelta.upkeep.clean import clean_sidecars

@@ -15,7 +15,8 @@ from bench.actions import dv_size_bytes
 from bench.files import Files, as_double
 from bench.fixed_text import Ints, strings
 from bench.spec import TableSpec
-from lazydelta.sidecar.format.layout import SidecarLayout, sort_keys
+from lazydelta.sidecar import SidecarLayout
+from lazydelta.sidecar.format.layout import sort_keys
 
 
 def part_rows(spec: TableSpec, numbers: Ints, layout: SidecarLayout) -> pa.Table:

@@ -34,20 +34,28 @@ from bench.totals import FileTotals
 from lazydelta import limits
 from lazydelta.protocol.actions import Metadata, Protocol
 from lazydelta.protocol.schema import table_schema
-from lazydelta.sidecar.format.config import SidecarConfig
-from lazydelta.sidecar.format.folder import assemble
-from lazydelta.sidecar.format.layout import SidecarLayout, configured_stats_paths, layout_of
-from lazydelta.sidecar.format.manifest import (
+from lazydelta.sidecar import (
+    LAZY_FOLDER,
     Binding,
     BoundFile,
     Manifest,
     Part,
+    PartFacts,
+    PartShape,
+    SidecarConfig,
+    SidecarLayout,
+    WrittenPart,
     ZoneBounds,
+    assemble,
     encode_manifest,
+    layout_of,
+    manifest_name,
+    part_name,
+    write_part,
 )
-from lazydelta.sidecar.format.names import LAZY_FOLDER, manifest_name, part_name
+from lazydelta.sidecar.format.layout import configured_stats_paths
 from lazydelta.sidecar.format.part_encoding import footer_length
-from lazydelta.sidecar.format.part_writer import PartFacts, PartShape, WrittenPart, rows_per_part, write_part
+from lazydelta.sidecar.format.part_writer import rows_per_part
 from lazydelta.sidecar.format.zones import ZoneGatherer
 
 LOG = "_delta_log"

@@ -6,8 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import lazydelta as ld
-from lazydelta.rows.data_file import DataFile
-from lazydelta.rows.deletion_vectors import DeletionVectors
+from lazydelta.rows import DataFile, DeletionVectors
 from lazydelta.settings import Settings
 from lazydelta.storage import open_storage
 from tests.golden.test_golden_tables import FOLDER, NAMES, needs_golden, table_folder

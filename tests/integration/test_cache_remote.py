@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import lazydelta as ld
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.upkeep.build import build_sidecar
 from tests.support.actions import add
 from tests.support.cached import CACHED, LAZILY, Asked

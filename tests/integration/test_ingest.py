@@ -12,7 +12,7 @@ import pytest
 import lazydelta as ld
 from lazydelta.errors import InvalidRequestError
 from lazydelta.settings import Settings
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.spark import IngestConfig
 from lazydelta.spark.record_columns import RAW_TEXT, REASON
 from lazydelta.spark.time_column import BAD_TIME, FAR_TIME, NULL_TIME, PERIODS, with_period

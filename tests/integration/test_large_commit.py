@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.upkeep.deltas import write_delta_files
 from tests.support.table_builder import TableBuilder
 from tests.support.telemetry_table import file_at, storage_of, telemetry

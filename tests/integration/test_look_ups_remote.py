@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import lazydelta as ld
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.upkeep.build import build_sidecar
 from tests.support.actions import add, stats
 from tests.support.proxy import HttpProxy

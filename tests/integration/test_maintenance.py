@@ -17,10 +17,10 @@ from typer.testing import CliRunner
 import lazydelta as ld
 from lazydelta.cli.app import app
 from lazydelta.errors import InvalidRequestError, TableNotFoundError
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.spark.checkpoint import ensure_sidecar
 from lazydelta.spark.maintenance import optimize, vacuum
-from lazydelta.storage.local import LocalStorage
+from lazydelta.storage import LocalStorage
 from lazydelta.upkeep.verify import verify_sidecar
 from tests.support.sidecar_twin import manifest_of, part_files, referenced_files
 from tests.support.table_builder import TableBuilder

@@ -13,7 +13,7 @@ import pytest
 from bench.generate import generate
 from bench.spec import TableSpec
 from lazydelta.settings import Settings
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.storage import open_storage
 from lazydelta.upkeep.build import build_sidecar
 

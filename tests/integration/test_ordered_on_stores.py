@@ -9,7 +9,7 @@ import pytest
 
 import lazydelta as ld
 from lazydelta.settings import Settings
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.upkeep.build import build_sidecar
 from tests.support.eager_twin import replay
 from tests.support.ordered_twin import is_in_order, order_keys

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import lazydelta as ld
-from lazydelta.log.snapshot import open_snapshot
+from lazydelta.log import open_snapshot
 from lazydelta.scan import FileScan, files_of
 from tests.support.faulty_storage import fail_at, faulty
 from tests.support.proxy import Fault, HttpProxy, always, at, every, side_by_side

@@ -21,7 +21,7 @@ import pytest
 import lazydelta as ld
 from lazydelta.errors import CorruptLogError, LazyDeltaError, VersionNotFoundError
 from lazydelta.settings import Settings
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.storage import Storage, open_storage
 from lazydelta.upkeep.build import build_sidecar
 from lazydelta.upkeep.clean import clean_sidecars

@@ -22,8 +22,8 @@ from lazydelta.errors import (
     UnsupportedTableError,
     VersionNotFoundError,
 )
-from lazydelta.log.checkpoint import CheckpointReader
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.log import CheckpointReader
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.upkeep.build import build_sidecar
 from lazydelta.upkeep.build_plan import plan_build
 from tests.support import actions

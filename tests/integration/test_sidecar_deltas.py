@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lazydelta.errors import InvalidRequestError, StorageError
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.upkeep import deltas
 from lazydelta.upkeep.deltas import write_delta_files
 from tests.support import actions

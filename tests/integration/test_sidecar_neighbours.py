@@ -15,9 +15,9 @@ import pytest
 
 import lazydelta as ld
 from bench.environments import python_of
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.spark.checkpoint import ensure_sidecar
-from lazydelta.storage.local import LocalStorage
+from lazydelta.storage import LocalStorage
 from lazydelta.upkeep.build import BuildReport, build_sidecar
 from lazydelta.upkeep.verify import verify_sidecar
 from tests.support.actions import add

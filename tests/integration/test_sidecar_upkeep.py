@@ -14,8 +14,7 @@ import msgspec
 import pytest
 
 from lazydelta.errors import StorageError
-from lazydelta.sidecar.format.config import SidecarConfig
-from lazydelta.sidecar.format.names import delta_name
+from lazydelta.sidecar import SidecarConfig, delta_name
 from lazydelta.spark.checkpoint import ensure_sidecar
 from lazydelta.upkeep.build import build_sidecar
 from lazydelta.upkeep.clean import clean_sidecars

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from lazydelta.cli.app import app
 from lazydelta.errors import AccessDeniedError
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.spark import IngestSummary, ingest, ingest_stream, read
 from lazydelta.spark.checkpoint import ensure_sidecar
 from lazydelta.spark.session import CACHE_VARIABLE

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from lazydelta.errors import LazyDeltaError
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.spark.checkpoint import ensure_sidecar
-from lazydelta.storage.local import LocalStorage
+from lazydelta.storage import LocalStorage
 from lazydelta.upkeep.build import BuildReport, build_sidecar
 from tests.support.actions import absolute_dv, add, inline_dv, relative_dv, stats
 from tests.support.checkpoint_writer import KINDS

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lazydelta.spark.checkpoint import ensure_sidecar
-from lazydelta.storage.local import LocalStorage
+from lazydelta.storage import LocalStorage
 from lazydelta.upkeep.build import build_sidecar
 from tests.integration.test_spark_sidecar import BY_SPARK, LOCALLY, Events, assert_same
 from tests.support.actions import add, stats

@@ -19,7 +19,7 @@ import pytest
 from deltalake import DeltaTable
 
 from lazydelta.settings import Settings
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.storage import open_storage
 from lazydelta.upkeep.verify import verify_sidecar
 from tests.support.stream_process import StreamProcess

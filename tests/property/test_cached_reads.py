@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import lazydelta as ld
 from lazydelta.settings import Settings
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.storage import open_storage
 from lazydelta.upkeep.build import build_sidecar
 from tests.support.cached import UNCACHED, Asked

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from lazydelta.engines.arrow_expression import fields_of, read_expression
 from lazydelta.engines.arrow_filter import Pushed, pushed_filter, pushed_tree
 from lazydelta.engines.polars_expression import read_polars
-from lazydelta.predicate import bind
-from lazydelta.predicate.rows import matches
+from lazydelta.predicate import bind, matches
 from lazydelta.protocol.schema import Field, PrimitiveType, StructType, arrow_schema
 
 TYPES = {

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import lazydelta as ld
 from lazydelta.settings import Settings
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from tests.property.test_sidecar_reads import build_some
 from tests.support.actions import physical_name
 from tests.support.eager_twin import replay

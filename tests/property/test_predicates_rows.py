@@ -12,9 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lazydelta.predicate import bind
-from lazydelta.predicate.column import Column
-from lazydelta.predicate.rows import matches
+from lazydelta.predicate import Column, bind, matches
 from tests.support.written_files import LITERALS, PARTITIONS, SCHEMA, VALUES, batch_of, row_of
 
 OPERATORS = {

@@ -16,10 +16,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lazydelta.predicate import BoundPredicate, FileFacts, bind
-from lazydelta.predicate.column import Column
-from lazydelta.predicate.expression import Expression, Not, all_of, any_of
-from lazydelta.predicate.rows import matches
+from lazydelta.predicate import (
+    BoundPredicate,
+    Column,
+    Expression,
+    FileFacts,
+    Not,
+    all_of,
+    any_of,
+    bind,
+    matches,
+)
 from tests.support.written_files import (
     LITERALS,
     PARTITIONS,

@@ -14,10 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as fn
 
-from lazydelta.predicate import FileFacts, bind
-from lazydelta.predicate.column import Column
-from lazydelta.predicate.expression import Expression, Not
-from lazydelta.predicate.rows import matches
+from lazydelta.predicate import Column, Expression, FileFacts, Not, bind, matches
 from lazydelta.protocol.schema import arrow_schema, parse_schema
 from lazydelta.protocol.statistics import statistics_from_json
 from lazydelta.spark.reading.spark_condition import spark_condition

@@ -10,9 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sqlglot.tokens import Tokenizer
 
-from lazydelta.predicate import parse_where
-from lazydelta.predicate.column import Column
-from lazydelta.predicate.expression import Constant, Expression, In, Like, Not, all_of, any_of
+from lazydelta.predicate import Column, Constant, Expression, In, Like, Not, all_of, any_of, parse_where
 from lazydelta.predicate.literal import literal
 
 NAMES = st.one_of(

@@ -16,8 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lazydelta.predicate import BoundPredicate, FileFacts, bind, col
-from lazydelta.predicate.expression import Expression, Not
+from lazydelta.predicate import BoundPredicate, Expression, FileFacts, Not, bind, col
 from lazydelta.protocol.schema import Field, PrimitiveType, StructType, arrow_type
 from lazydelta.protocol.statistics import ColumnBounds, FileStatistics
 from lazydelta.sidecar.read.range_facts import named_columns, possible_ranges, range_bounds

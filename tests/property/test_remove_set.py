@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from lazydelta.log.file_rows import vector_structs
 from lazydelta.protocol.actions import DeletionVector
-from lazydelta.scan.keys import FileKeys, path_hashes
-from lazydelta.scan.remove_set import RemoveSet
+from lazydelta.scan import FileKeys, RemoveSet
+from lazydelta.scan.keys import path_hashes
 
 Key = tuple[str, DeletionVector | None]
 PATHS = st.one_of(

@@ -16,17 +16,24 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lazydelta.log.file_rows import rows_from_adds
+from lazydelta.log import rows_from_adds
 from lazydelta.predicate import BoundPredicate, FileFacts, bind, parse_where
 from lazydelta.protocol.actions import Add, Metadata, Protocol
+from lazydelta.sidecar import (
+    Manifest,
+    PartReader,
+    PartShape,
+    SidecarConfig,
+    SidecarLayout,
+    WrittenPart,
+    assemble,
+    layout_of,
+    store_part,
+    typed_rows,
+    write_part,
+)
 from lazydelta.sidecar.format.column_paths import physical_leaves
-from lazydelta.sidecar.format.config import SidecarConfig
-from lazydelta.sidecar.format.folder import assemble
-from lazydelta.sidecar.format.layout import SidecarLayout, layout_of
-from lazydelta.sidecar.format.manifest import Manifest
-from lazydelta.sidecar.format.part_reader import PartReader
-from lazydelta.sidecar.format.part_writer import PartShape, WrittenPart, store_part, write_part
-from lazydelta.sidecar.format.typed_rows import BUILD_COLUMNS, typed_rows
+from lazydelta.sidecar.format.typed_rows import BUILD_COLUMNS
 from lazydelta.sidecar.read.footer_pruning import possible_by_footer
 from lazydelta.sidecar.read.pruning import possible_parts, possible_row_groups
 from tests.property.test_predicates_skipping import expressions, files

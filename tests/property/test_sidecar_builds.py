@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lazydelta.settings import build_settings
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.storage import Storage, open_storage
 from lazydelta.upkeep.build import BuildReport, build_sidecar
 from tests.support.eager_twin import replay

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import lazydelta as ld
 from lazydelta import limits
-from lazydelta.log.segment import find_segment
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.log import find_segment
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.upkeep.deltas import write_delta_files
 from tests.support.eager_twin import TableState, replay
 from tests.support.growing_table import GrowingTable

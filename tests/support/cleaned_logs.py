@@ -14,7 +14,7 @@ from random import Random
 
 from fuzz.memory_storage import MemoryStorage
 
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.upkeep.build import build_sidecar
 from tests.support.actions import add, inline_dv, remove, stats
 from tests.support.checkpoint_writer import KINDS

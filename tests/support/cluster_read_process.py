@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import psutil
 
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.spark import read
 from lazydelta.spark.checkpoint import ensure_sidecar
 from lazydelta.spark.config import SparkConfig

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from lazydelta.predicate import bind, parse_where
 from lazydelta.protocol.schema import Field, StructType, parse_schema
-from lazydelta.rows.data_file import DataFile
+from lazydelta.rows import DataFile
 from lazydelta.rows.loader import RowLoader
 from lazydelta.rows.selection import Selection
 from lazydelta.settings import Settings

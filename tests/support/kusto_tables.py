@@ -13,7 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 
 import lazydelta as ld
 from lazydelta.settings import Settings
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.storage import open_storage
 from lazydelta.upkeep.build import build_sidecar
 

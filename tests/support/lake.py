@@ -20,8 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import lazydelta as ld
-from lazydelta.storage import Storage
-from lazydelta.storage.address import parse_address
+from lazydelta.storage import Storage, parse_address
 from lazydelta.storage.connect import connect
 from tests.support.proxy import Fault, HttpProxy
 from tests.support.servers import AZURITE_ACCOUNT, AZURITE_KEY, CONTAINER, TableServer

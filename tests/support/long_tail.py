@@ -8,7 +8,7 @@ from typing import Any
 
 import lazydelta as ld
 from lazydelta.settings import build_settings
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.upkeep.deltas import write_delta_files
 from tests.support.keys import FileKey
 from tests.support.reading import keys

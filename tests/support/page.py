@@ -14,7 +14,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from lazydelta.settings import Settings
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.storage import open_storage
 from lazydelta.upkeep.build import build_sidecar
 from tests.support.serving import RunningServer

@@ -31,8 +31,7 @@ import obstore
 import pytest
 
 from lazydelta.settings import Settings
-from lazydelta.storage import Storage, open_storage
-from lazydelta.storage.address import parse_address
+from lazydelta.storage import Storage, open_storage, parse_address
 from lazydelta.storage.connect import connect
 from tests.support.node import installed, node
 from tests.support.proxy import HttpProxy

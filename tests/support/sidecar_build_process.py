@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.spark import sidecar_job
 from lazydelta.spark.checkpoint import ensure_sidecar
 from lazydelta.spark.config import SparkConfig

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lazydelta.settings import Settings
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.sidecar.format.footer_seal import sealed
 from lazydelta.sidecar.format.part_encoding import footer_crc32, footer_length
 from lazydelta.sidecar.format.part_writer import row_group_span

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import lazydelta as ld
 from lazydelta.scan import ScanReport
 from lazydelta.settings import Settings
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.upkeep.build import build_sidecar
 from tests.support.actions import inline_dv, relative_dv, remove
 from tests.support.plain_sidecar import write_plain

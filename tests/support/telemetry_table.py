@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from lazydelta.settings import build_settings
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.storage import Storage, open_storage
 from lazydelta.upkeep.build import BuildReport, build_sidecar
 from tests.support.actions import add, remove, stats

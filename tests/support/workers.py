@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 from xdist.scheduler import LoadGroupScheduling
 
+from tests.support.suites import shuffled
+
 if TYPE_CHECKING:
     from xdist.remote import Producer
 
@@ -34,11 +36,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
     return ByFile(config, log)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         group = _group(item)
         if group is not None:
             item.add_marker(pytest.mark.xdist_group(group))
+    seed = config.getoption("shuffle")
+    if seed is not None:
+        items[:] = shuffled(items, seed)
+        return
     items.sort(key=_turn)
 
 

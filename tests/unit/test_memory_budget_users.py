@@ -14,15 +14,13 @@ import pytest
 
 import lazydelta as ld
 from lazydelta.errors import InvalidRequestError
-from lazydelta.log.snapshot import open_snapshot
+from lazydelta.log import open_snapshot
 from lazydelta.memory_budget import MemoryBudget, MemoryKind
 from lazydelta.memory_share import MemoryShare
 from lazydelta.rows.materialize import backwards
 from lazydelta.rows.prefetch import Prefetch
 from lazydelta.rows.row_threads import give_threads, take_threads, threads_in_use
-from lazydelta.scan import FileScan, LazyScanConfig
-from lazydelta.scan.keys import FileKeys
-from lazydelta.scan.remove_set import RemoveSet
+from lazydelta.scan import FileKeys, FileScan, LazyScanConfig, RemoveSet
 from lazydelta.settings import Settings
 from lazydelta.sidecar.read.read_ahead import ReadAhead
 from lazydelta.storage import open_storage

@@ -9,7 +9,7 @@ import pytest
 
 import lazydelta as ld
 from lazydelta import limits
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.upkeep.build import build_sidecar
 from tests.support.sidecar_damage import storage_of
 from tests.support.table_builder import TableBuilder

@@ -14,7 +14,7 @@ import pytest
 
 import lazydelta as ld
 from lazydelta.errors import InvalidRequestError, LazyDeltaError, TableNotFoundError
-from lazydelta.log.snapshot import open_snapshot
+from lazydelta.log import open_snapshot
 from lazydelta.settings import Settings
 from lazydelta.storage import open_storage
 from lazydelta.table import Table

@@ -14,7 +14,7 @@ import pytest
 
 import lazydelta as ld
 from lazydelta import telemetry
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.upkeep.build import build_sidecar
 from tests.support.sidecar_damage import lazy_folder, storage_of
 from tests.support.table_builder import TableBuilder

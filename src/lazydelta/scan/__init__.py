@@ -1,15 +1,22 @@
 """Which files are live: strategies, RemoveSet, FeatureTripwire, skipping, explain."""
 
-from lazydelta.scan.config import LazyScanConfig, ScanStrategy
-from lazydelta.scan.files import DeltaFile, files_of
-from lazydelta.scan.remove_set import RemoveSet
-from lazydelta.scan.report import ScanReport
-from lazydelta.scan.scanner import FileScan
-from lazydelta.scan.tripwire import FeatureTripwire
+from lazydelta.lazy_exports import lazy_exports
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from lazydelta.scan.config import LazyScanConfig, ScanStrategy
+    from lazydelta.scan.files import DeltaFile, files_of
+    from lazydelta.scan.keys import FileKeys
+    from lazydelta.scan.remove_set import RemoveSet
+    from lazydelta.scan.report import ScanReport
+    from lazydelta.scan.scanner import FileScan
+    from lazydelta.scan.tripwire import FeatureTripwire
 
 __all__ = [
     "DeltaFile",
     "FeatureTripwire",
+    "FileKeys",
     "FileScan",
     "LazyScanConfig",
     "RemoveSet",
@@ -17,3 +24,17 @@ __all__ = [
     "ScanStrategy",
     "files_of",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "config": "LazyScanConfig ScanStrategy",
+            "files": "DeltaFile files_of",
+            "keys": "FileKeys",
+            "remove_set": "RemoveSet",
+            "report": "ScanReport",
+            "scanner": "FileScan",
+            "tripwire": "FeatureTripwire",
+        },
+    )

@@ -9,9 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lazydelta.sidecar.format.config import SidecarConfig
-from lazydelta.sidecar.format.layout import SidecarLayout
-from lazydelta.sidecar.format.part_writer import store_part
+from lazydelta.sidecar import SidecarConfig, SidecarLayout, store_part
 from tests.support import actions
 from tests.support.actions import Action
 from tests.unit.sidecar.samples import EVERY_TYPE, layout_for, rows_of, sorted_rows, storage_at, written

@@ -22,8 +22,8 @@ from deltalake import DeltaTable, write_deltalake
 
 import lazydelta as ld
 from lazydelta.settings import build_settings
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.sidecar.format import manifest as written
-from lazydelta.sidecar.format.config import SidecarConfig
 from lazydelta.storage import open_storage
 from lazydelta.upkeep.build import build_sidecar
 

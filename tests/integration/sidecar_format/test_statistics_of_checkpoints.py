@@ -10,14 +10,11 @@ import pyarrow as pa
 import pytest
 
 from lazydelta.errors import LazyDeltaError
-from lazydelta.log.checkpoint import CheckpointReader, RowRequest
-from lazydelta.log.segment import find_segment
+from lazydelta.log import CheckpointReader, RowRequest, find_segment
 from lazydelta.protocol.schema import parse_schema
-from lazydelta.sidecar.format.config import SidecarConfig
-from lazydelta.sidecar.format.layout import SidecarLayout, configured_stats_paths, layout_of
-from lazydelta.sidecar.format.part_reader import PartReader
-from lazydelta.sidecar.format.part_writer import store_part
-from lazydelta.sidecar.format.typed_rows import BUILD_COLUMNS, typed_rows
+from lazydelta.sidecar import PartReader, SidecarConfig, SidecarLayout, layout_of, store_part, typed_rows
+from lazydelta.sidecar.format.layout import configured_stats_paths
+from lazydelta.sidecar.format.typed_rows import BUILD_COLUMNS
 from tests.support import actions
 from tests.support.table_builder import TableBuilder
 from tests.unit.sidecar.samples import sorted_rows, storage_at, written

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from lazydelta.storage.local import LocalStorage
+from lazydelta.storage import LocalStorage
 from lazydelta.upkeep.build import build_sidecar
 from tests.integration.test_spark_sidecar import BY_SPARK, LOCALLY, assert_same
 from tests.integration.test_spark_sidecar_resumed import many_files

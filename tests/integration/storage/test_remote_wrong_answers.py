@@ -9,8 +9,7 @@ import pytest
 
 from lazydelta.errors import AccessDeniedError, StorageError
 from lazydelta.settings import Settings, build_settings
-from lazydelta.storage import Storage, open_storage
-from lazydelta.storage.interface import ObjectNotFoundError
+from lazydelta.storage import ObjectNotFoundError, Storage, open_storage
 from tests.support.odd_store import OddStore, listing_page
 from tests.support.proxy import Fault, HttpProxy, _unchunked, _with_length, at
 from tests.support.servers import TableServer

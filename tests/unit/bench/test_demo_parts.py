@@ -12,7 +12,7 @@ from bench.demo_layout import show_layout
 from bench.growing import GrowingSpec, GrowingTable, hour_text
 from bench.terminal import show_command
 from lazydelta.settings import build_settings
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.spark.config import IngestConfig
 from lazydelta.storage import open_storage
 from lazydelta.upkeep.build import build_sidecar

@@ -10,7 +10,7 @@ import pytest
 from bench.growing import GrowingSpec, GrowingTable, hour_text
 from bench.sidecar_files import bytes_by_name, measure_sidecar, newest_manifest, query_bytes, row_groups_since
 from lazydelta.settings import build_settings
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.storage import open_storage
 from lazydelta.upkeep.build import build_sidecar
 

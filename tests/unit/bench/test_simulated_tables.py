@@ -21,9 +21,7 @@ from bench.scale.bucket import SimulatedBucket
 from bench.scale.next_checkpoint import checkpoint_cost, grown_spec, write_next_checkpoint
 from bench.scale.padded import padded
 from bench.scale.simulated import SimulatedTable, simulated_spec
-from lazydelta.sidecar.format.config import SidecarConfig
-from lazydelta.sidecar.format.manifest import decode_manifest
-from lazydelta.sidecar.format.names import LAZY_FOLDER, manifest_name
+from lazydelta.sidecar import LAZY_FOLDER, SidecarConfig, decode_manifest, manifest_name
 from lazydelta.sidecar.format.part_encoding import footer_length
 
 # So many row groups that the manifest lists parts alone, as it does for more than twenty million files.

@@ -6,7 +6,7 @@ import pytest
 
 from lazydelta.capi.request import Request, file_columns, read_request, refuse
 from lazydelta.errors import InvalidRequestError
-from lazydelta.log.file_rows import DEFAULT_COLUMNS
+from lazydelta.log import DEFAULT_COLUMNS
 
 
 @pytest.mark.parametrize("text", [None, b"", b"  ", b"{}"])

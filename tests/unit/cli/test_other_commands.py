@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import lazydelta as ld
-from lazydelta.log.history import CommitRecord
+from lazydelta.log import CommitRecord
 from tests.support.actions import metadata
 from tests.support.table_builder import TableBuilder
 from tests.unit.cli.conftest import Run, environment

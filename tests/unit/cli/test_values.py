@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from lazydelta.log.file_rows import DELETION_VECTOR_TYPE
+from lazydelta.log import DELETION_VECTOR_TYPE
 from lazydelta.scan.values import rows_of, values_of
 
 MAP = pa.map_(pa.string(), pa.string())

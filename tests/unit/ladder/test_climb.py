@@ -22,7 +22,7 @@ from lazydelta.ladder.climb import climb
 from lazydelta.ladder.newest_period import newest_period
 from lazydelta.ladder.rung_process import run_rung
 from lazydelta.ladder.rungs import RUNGS, LadderReport, Rung, RungName, RungRequest, RungRun
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.upkeep.build import build_sidecar
 from tests.support.actions import add, stats
 from tests.support.table_builder import TableBuilder

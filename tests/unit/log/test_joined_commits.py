@@ -13,8 +13,7 @@ import pytest
 import lazydelta as ld
 from lazydelta import limits
 from lazydelta.errors import CorruptLogError, LazyDeltaError
-from lazydelta.log.commits import CommitSlice, ReverseCommitReader, newest_first
-from lazydelta.log.segment import find_segment
+from lazydelta.log import CommitSlice, ReverseCommitReader, find_segment, newest_first
 from lazydelta.scan.keys import path_hashes
 from lazydelta.settings import Settings
 from lazydelta.storage import open_storage

@@ -9,14 +9,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lazydelta.predicate import BoundPredicate, FileFacts, bind, parse_where, partition_lower_bounds
-from lazydelta.predicate.periods import (
-    GeneratedPeriod,
+from lazydelta.predicate import (
+    BoundPredicate,
+    FileFacts,
+    bind,
     event_time_of,
+    parse_where,
+    partition_lower_bounds,
     period_format,
     period_starts,
     source_bounds,
 )
+from lazydelta.predicate.periods import GeneratedPeriod
 from lazydelta.protocol.schema import Field, PrimitiveType, StructType
 from lazydelta.protocol.statistics import ColumnBounds, statistics_from_json
 

@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 
 from lazydelta.errors import InvalidRequestError
-from lazydelta.predicate import col, parse_where
-from lazydelta.predicate.column import Column
-from lazydelta.predicate.expression import Comparison, Constant, IsNull, Like, Not
+from lazydelta.predicate import Column, Comparison, Constant, IsNull, Like, Not, col, parse_where
 from lazydelta.predicate.literal import Literal
 
 

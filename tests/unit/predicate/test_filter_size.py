@@ -13,10 +13,19 @@ import pyarrow as pa
 import pytest
 
 from lazydelta.errors import InvalidRequestError
-from lazydelta.predicate import BoundPredicate, FileFacts, bind, col, parse_where
-from lazydelta.predicate.expression import And, Expression, Not, Or
+from lazydelta.predicate import (
+    And,
+    BoundPredicate,
+    Expression,
+    FileFacts,
+    Not,
+    Or,
+    bind,
+    col,
+    matches,
+    parse_where,
+)
 from lazydelta.predicate.nesting import DEPTH_MAX
-from lazydelta.predicate.rows import matches
 from lazydelta.protocol.schema import Field, PrimitiveType, StructType
 
 HALF = "\ud800"  # a lone surrogate: no UTF-8 has one

@@ -9,9 +9,8 @@ import pyarrow as pa
 import pytest
 
 from lazydelta.errors import InvalidRequestError, UnsupportedTableError
-from lazydelta.predicate import bind, col, parse_where
+from lazydelta.predicate import bind, col, matches, parse_where
 from lazydelta.predicate.nodes import Compare, FixedUnlessNull, Member
-from lazydelta.predicate.rows import matches
 from lazydelta.protocol.schema import ArrayType, Field, PrimitiveType, StructType, arrow_schema
 
 

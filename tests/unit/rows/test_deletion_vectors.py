@@ -17,10 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lazydelta.errors import CorruptDataError, LazyDeltaError, StorageError, UnsupportedTableError
-from lazydelta.log.file_rows import deletion_vectors, rows_from_adds
+from lazydelta.log import rows_from_adds
+from lazydelta.log.file_rows import deletion_vectors
 from lazydelta.protocol.actions import Add, DeletionVector
-from lazydelta.rows.data_file import DataFile
-from lazydelta.rows.deletion_vectors import DeletionVectors
+from lazydelta.rows import DataFile, DeletionVectors
 from lazydelta.settings import Settings
 from lazydelta.storage import Storage, open_storage
 from tests.support.deletion_vector_writer import (

@@ -10,7 +10,7 @@ import pytest
 import lazydelta as ld
 from lazydelta import limits
 from lazydelta.errors import CorruptLogError
-from lazydelta.rows.data_file import DataFile
+from lazydelta.rows import DataFile
 from lazydelta.rows.ordered_files import OrderedFileIterator, _none_twice, in_order
 from lazydelta.scan import FileScan
 from tests.support.actions import add, inline_dv, stats

@@ -16,7 +16,7 @@ import lazydelta as ld
 from lazydelta import limits
 from lazydelta.errors import CorruptDataError, InvalidRequestError, VersionNotFoundError
 from lazydelta.settings import Settings
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.storage import open_storage
 from lazydelta.upkeep.build import build_sidecar
 from tests.support.actions import add, remove, stats

@@ -13,7 +13,7 @@ import lazydelta as ld
 from lazydelta.errors import InvalidRequestError
 from lazydelta.sample.make import SampleReport, SampleSpec, make_sample
 from lazydelta.sample.telemetry import DRIFTING
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.upkeep.verify import verify_sidecar
 from tests.support.telemetry_table import storage_of
 

@@ -13,7 +13,7 @@ import pytest
 
 import lazydelta as ld
 from lazydelta.errors import TableNotFoundError, VersionNotFoundError
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.upkeep.build import build_sidecar
 from lazydelta.upkeep.deltas import write_delta_files
 from tests.support.actions import add, inline_dv, metadata, stats

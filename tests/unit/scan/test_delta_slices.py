@@ -16,7 +16,7 @@ import lazydelta as ld
 from lazydelta import limits
 from lazydelta.scan import delta_slices, tail
 from lazydelta.scan.tail_slices import TailSlice
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.sidecar.format.footer_seal import sealed
 from lazydelta.sidecar.read import delta_rows
 from lazydelta.upkeep.deltas import write_delta_files

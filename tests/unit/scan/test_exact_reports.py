@@ -11,7 +11,7 @@ import pytest
 
 import lazydelta as ld
 from lazydelta.settings import Settings
-from lazydelta.storage.local import LocalStorage
+from lazydelta.storage import LocalStorage
 from tests.support.sidecar_states import table_with_sidecar
 
 SLOW_SECONDS = 0.15

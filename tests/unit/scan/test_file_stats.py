@@ -14,15 +14,12 @@ import pytest
 
 import lazydelta as ld
 from lazydelta.errors import InvalidRequestError, StorageError
-from lazydelta.log.snapshot import open_snapshot
-from lazydelta.scan import FileScan, LazyScanConfig
+from lazydelta.log import open_snapshot
+from lazydelta.scan import FileScan, LazyScanConfig, ScanReport
 from lazydelta.scan.file_stats import look_up_stats
-from lazydelta.scan.report import ScanReport
 from lazydelta.settings import Settings
-from lazydelta.sidecar.find.discover import SidecarAwareProvider
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarAwareProvider, SidecarConfig, SidecarReading
 from lazydelta.sidecar.format.memory import TakenOnce
-from lazydelta.sidecar.read.reading import SidecarReading
 from lazydelta.storage import Storage
 from lazydelta.upkeep.build import build_sidecar
 from tests.support.actions import add, inline_dv, metadata, remove, stats

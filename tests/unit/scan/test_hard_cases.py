@@ -19,7 +19,7 @@ import pytest
 import lazydelta as ld
 from lazydelta import limits
 from lazydelta.errors import CorruptLogError, InvalidRequestError, StorageError, UnsupportedTableError
-from lazydelta.storage.local import LocalStorage
+from lazydelta.storage import LocalStorage
 from tests.support.reading import live_keys
 from tests.support.table_builder import TableBuilder
 

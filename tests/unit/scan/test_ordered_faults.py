@@ -9,12 +9,10 @@ from pathlib import Path
 import pytest
 
 from lazydelta.errors import CorruptLogError, LazyDeltaError, StorageError
-from lazydelta.log.snapshot import open_snapshot
+from lazydelta.log import open_snapshot
 from lazydelta.scan import DeltaFile, FileScan, LazyScanConfig, files_of
-from lazydelta.sidecar.find.discover import SidecarAwareProvider
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarAwareProvider, SidecarConfig, SidecarReading
 from lazydelta.sidecar.format.memory import TakenOnce
-from lazydelta.sidecar.read.reading import SidecarReading
 from lazydelta.storage import Storage
 from lazydelta.upkeep.build import build_sidecar
 from tests.support.eager_twin import replay

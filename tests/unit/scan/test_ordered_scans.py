@@ -14,7 +14,7 @@ import lazydelta as ld
 from lazydelta import limits
 from lazydelta.errors import CorruptLogError, InvalidRequestError, UnsupportedTableError
 from lazydelta.scan import ordered
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.upkeep.build import build_sidecar
 from lazydelta.upkeep.deltas import write_delta_files
 from tests.support.actions import add, remove, stats

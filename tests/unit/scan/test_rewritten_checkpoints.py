@@ -11,7 +11,7 @@ import pytest
 
 import lazydelta as ld
 from lazydelta import limits
-from lazydelta.log.snapshot import open_snapshot
+from lazydelta.log import open_snapshot
 from lazydelta.memory_budget import MemoryBudget
 from lazydelta.memory_share import MemoryShare
 from lazydelta.scan import FileScan, LazyScanConfig

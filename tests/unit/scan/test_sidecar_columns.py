@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import lazydelta as ld
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.upkeep.build import build_sidecar
 from tests.support.actions import add, stats
 from tests.support.sidecar_damage import lazy_folder, storage_of

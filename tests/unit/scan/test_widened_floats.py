@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import lazydelta as ld
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.upkeep.build import build_sidecar
 from lazydelta.upkeep.verify import verify_sidecar
 from tests.support import actions

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from lazydelta.sidecar.format.layout import SidecarLayout, field_kind, field_path
+from lazydelta.sidecar import SidecarLayout
+from lazydelta.sidecar.format.layout import field_kind, field_path
 from tests.support.actions import Action
 
 _DV = {

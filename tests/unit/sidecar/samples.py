@@ -10,15 +10,25 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from lazydelta.log.file_rows import rows_from_adds
+from lazydelta.log import rows_from_adds
 from lazydelta.protocol.actions import Add, Metadata
 from lazydelta.protocol.schema import StructType, parse_schema
 from lazydelta.settings import build_settings
-from lazydelta.sidecar.format.config import SidecarConfig
-from lazydelta.sidecar.format.layout import SidecarLayout, configured_stats_paths, layout_of, sort_keys
-from lazydelta.sidecar.format.manifest import Binding, BoundFile
-from lazydelta.sidecar.format.part_writer import PartFacts, PartShape, WrittenPart, rows_per_part, write_part
-from lazydelta.sidecar.format.typed_rows import BUILD_COLUMNS, typed_rows
+from lazydelta.sidecar import (
+    Binding,
+    BoundFile,
+    PartFacts,
+    PartShape,
+    SidecarConfig,
+    SidecarLayout,
+    WrittenPart,
+    layout_of,
+    typed_rows,
+    write_part,
+)
+from lazydelta.sidecar.format.layout import configured_stats_paths, sort_keys
+from lazydelta.sidecar.format.part_writer import rows_per_part
+from lazydelta.sidecar.format.typed_rows import BUILD_COLUMNS
 from lazydelta.storage import Storage, open_storage
 from tests.support import actions
 

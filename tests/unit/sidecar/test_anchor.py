@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazydelta.log.file_rows import DELETION_VECTOR_TYPE, RAW_PATH
+from lazydelta.log import DELETION_VECTOR_TYPE, RAW_PATH
 from lazydelta.protocol.schema import PrimitiveType, arrow_type
 from lazydelta.sidecar.order.anchor import Anchor, dv_ids, from_anchor_on, plain_values, with_ties_in_order
 from lazydelta.sidecar.order.sort_keys import key_at, sort_order

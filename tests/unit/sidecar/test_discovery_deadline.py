@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from lazydelta.errors import StorageError
-from lazydelta.log.snapshot import open_snapshot
+from lazydelta.log import open_snapshot
 from lazydelta.scan import FileScan, LazyScanConfig
-from lazydelta.sidecar.find.discover import SidecarAwareProvider
+from lazydelta.sidecar import SidecarAwareProvider, SidecarReading
 from lazydelta.sidecar.format.memory import TakenOnce
-from lazydelta.sidecar.read.reading import SidecarReading
 from lazydelta.storage import Deadline
 from tests.support.faulty_storage import FaultyStorage, Kind, faulty
 from tests.support.sidecar_damage import storage_of

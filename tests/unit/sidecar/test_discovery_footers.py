@@ -13,10 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lazydelta.protocol.value_text import values_from_text
+from lazydelta.sidecar import Manifest, SidecarConfig, list_sidecars, read_manifest
 from lazydelta.sidecar.find.whole_build import builds_of, manifest_of_build
-from lazydelta.sidecar.format.config import SidecarConfig
-from lazydelta.sidecar.format.folder import list_sidecars, read_manifest
-from lazydelta.sidecar.format.manifest import Manifest
 from lazydelta.sidecar.format.memory import TakenOnce
 from lazydelta.storage import Storage
 from lazydelta.upkeep.build import build_sidecar

@@ -8,7 +8,7 @@ import pytest
 
 import lazydelta as ld
 from lazydelta.settings import Settings
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.upkeep.build import build_sidecar
 from tests.support.actions import remove
 from tests.support.reading import keys

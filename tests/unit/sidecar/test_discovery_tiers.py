@@ -9,12 +9,10 @@ from typing import Any
 
 import pytest
 
-from lazydelta.log.snapshot import open_snapshot
+from lazydelta.log import open_snapshot
 from lazydelta.scan import FileScan, LazyScanConfig
-from lazydelta.sidecar.find.discover import SidecarAwareProvider
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarAwareProvider, SidecarConfig, SidecarReading
 from lazydelta.sidecar.format.memory import TakenOnce
-from lazydelta.sidecar.read.reading import SidecarReading
 from lazydelta.storage import Storage
 from lazydelta.upkeep.build import build_sidecar
 from tests.support.actions import add

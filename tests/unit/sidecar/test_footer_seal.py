@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lazydelta.sidecar.format.damage import DamagedSidecarError
+from lazydelta.sidecar import DamagedSidecarError
 from lazydelta.sidecar.format.footer_seal import sealed
 from lazydelta.sidecar.format.part_encoding import footer_length
 from lazydelta.sidecar.format.sealed_file import SealedFile

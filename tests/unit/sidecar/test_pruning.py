@@ -11,12 +11,16 @@ import pytest
 
 from lazydelta.predicate import BoundPredicate, bind, parse_where
 from lazydelta.protocol.actions import Metadata, Protocol
-from lazydelta.sidecar.format.config import SidecarConfig
-from lazydelta.sidecar.format.folder import assemble
-from lazydelta.sidecar.format.layout import SidecarLayout
-from lazydelta.sidecar.format.manifest import Manifest, ZoneBounds
-from lazydelta.sidecar.format.part_reader import PartReader
-from lazydelta.sidecar.format.part_writer import WrittenPart, store_part
+from lazydelta.sidecar import (
+    Manifest,
+    PartReader,
+    SidecarConfig,
+    SidecarLayout,
+    WrittenPart,
+    ZoneBounds,
+    assemble,
+    store_part,
+)
 from lazydelta.sidecar.read.footer_pruning import possible_by_footer
 from lazydelta.sidecar.read.pruning import possible_parts, possible_row_groups
 from lazydelta.storage import Storage

@@ -13,19 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lazydelta.protocol.actions import ActionLine, Metadata, Protocol
-from lazydelta.sidecar.format.config import SidecarConfig
-from lazydelta.sidecar.format.damage import DamagedSidecarError
-from lazydelta.sidecar.format.delta_file import (
-    DeltaFacts,
+from lazydelta.sidecar import (
+    BoundFile,
+    DamagedSidecarError,
     DeltaFileReader,
-    delta_rows,
-    delta_schema,
-    store_delta_file,
+    SidecarConfig,
+    SidecarLayout,
+    delta_name,
     write_delta_file,
 )
-from lazydelta.sidecar.format.layout import SidecarLayout
-from lazydelta.sidecar.format.manifest import BoundFile
-from lazydelta.sidecar.format.names import delta_name
+from lazydelta.sidecar.format.delta_file import DeltaFacts, delta_rows, delta_schema, store_delta_file
 from tests.support import actions
 from tests.unit.sidecar.samples import ROOT, layout_for, storage_at
 

@@ -13,18 +13,22 @@ import pytest
 
 from lazydelta import limits
 from lazydelta.protocol.actions import Metadata, Protocol
-from lazydelta.sidecar.format.config import SidecarConfig
-from lazydelta.sidecar.format.damage import DamagedSidecarError
-from lazydelta.sidecar.format.folder import (
+from lazydelta.sidecar import (
+    DamagedSidecarError,
+    Manifest,
+    Part,
+    RowGroup,
+    SidecarConfig,
+    ZoneBounds,
     assemble,
     commit_manifest,
+    encode_manifest,
     list_sidecars,
+    manifest_name,
     read_manifest,
-    row_groups_by_part,
+    store_part,
 )
-from lazydelta.sidecar.format.manifest import Manifest, Part, RowGroup, ZoneBounds, encode_manifest
-from lazydelta.sidecar.format.names import manifest_name
-from lazydelta.sidecar.format.part_writer import store_part
+from lazydelta.sidecar.format.folder import row_groups_by_part
 from lazydelta.storage import ObjectNotFoundError
 from tests.support import actions
 from tests.support.sidecar_damage import with_checksum

@@ -15,13 +15,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lazydelta import limits
-from lazydelta.sidecar.format.config import SidecarConfig
-from lazydelta.sidecar.format.damage import DamagedSidecarError
+from lazydelta.sidecar import (
+    DamagedSidecarError,
+    Part,
+    PartReader,
+    PartShape,
+    SidecarConfig,
+    SidecarLayout,
+    WrittenPart,
+    store_part,
+    write_part,
+)
 from lazydelta.sidecar.format.footer_seal import SEAL_BYTES
-from lazydelta.sidecar.format.layout import SidecarLayout
-from lazydelta.sidecar.format.manifest import Part
-from lazydelta.sidecar.format.part_reader import PartReader
-from lazydelta.sidecar.format.part_writer import PartShape, WrittenPart, rows_per_part, store_part, write_part
+from lazydelta.sidecar.format.part_writer import rows_per_part
 from lazydelta.storage import Storage
 from tests.support import actions
 from tests.support.actions import Action

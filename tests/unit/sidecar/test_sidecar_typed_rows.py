@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from lazydelta.log.file_rows import rows_from_adds
+from lazydelta.log import rows_from_adds
 from lazydelta.protocol.actions import Add
-from lazydelta.sidecar.format.layout import SidecarLayout
-from lazydelta.sidecar.format.typed_rows import BUILD_COLUMNS, typed_rows
+from lazydelta.sidecar import SidecarLayout, typed_rows
+from lazydelta.sidecar.format.typed_rows import BUILD_COLUMNS
 from tests.support import actions
 from tests.support.actions import Action
 from tests.unit.sidecar.adds import PARTITIONS, adds_of

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lazydelta.protocol.value_text import values_from_text
-from lazydelta.sidecar.format.manifest import ZoneBounds
-from lazydelta.sidecar.format.part_writer import WrittenPart
+from lazydelta.sidecar import WrittenPart, ZoneBounds
 from tests.support import actions
 from tests.support.actions import Action
 from tests.unit.sidecar.adds import PARTITIONS, adds_of

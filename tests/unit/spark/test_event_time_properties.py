@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
-from lazydelta.predicate.periods import event_time_of, period_format, source_bounds
+from lazydelta.predicate import event_time_of, period_format, source_bounds
 from lazydelta.protocol.schema import Field, PrimitiveType, StructType
 from lazydelta.spark.config import IngestConfig
 from lazydelta.spark.layout_check import time_properties

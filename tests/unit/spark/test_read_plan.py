@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from lazydelta import limits
 from lazydelta.errors import InvalidRequestError
-from lazydelta.rows.data_file import DataFile
+from lazydelta.rows import DataFile
 from lazydelta.settings import Settings
 from lazydelta.spark.reading.file_chunks import CHUNK_SCHEMA, PackedFiles, SpilledFiles, packed, unpacked
 from lazydelta.spark.reading.plan_files import PartitionSizing, plan_partitions

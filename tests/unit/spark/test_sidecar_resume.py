@@ -8,12 +8,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lazydelta.sidecar.format.config import SidecarConfig
-from lazydelta.sidecar.format.manifest import Part
+from lazydelta.sidecar import Part, SidecarConfig
 from lazydelta.spark.sidecar_ranges import Boundary
 from lazydelta.spark.sidecar_resume import checked_part, parts_left_behind, whole_ranges, work_id
 from lazydelta.spark.sidecar_task import PartReport, PartTask
-from lazydelta.storage.local import LocalStorage
+from lazydelta.storage import LocalStorage
 from lazydelta.upkeep.build_plan import plan_build
 from tests.support.table_builder import TableBuilder
 from tests.unit.spark.test_sidecar_task import CONFIG, reports, table, task_of

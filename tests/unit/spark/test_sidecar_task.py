@@ -9,9 +9,7 @@ import pyarrow as pa
 import pytest
 
 from lazydelta.settings import Settings
-from lazydelta.sidecar.format.config import SidecarConfig
-from lazydelta.sidecar.format.folder import list_sidecars
-from lazydelta.sidecar.format.part_writer import PartShape
+from lazydelta.sidecar import PartShape, SidecarConfig, list_sidecars
 from lazydelta.spark.sidecar_task import (
     HAS_TAGS,
     PartReport,
@@ -21,7 +19,7 @@ from lazydelta.spark.sidecar_task import (
     public_rows,
     write_parts,
 )
-from lazydelta.storage.local import LocalStorage
+from lazydelta.storage import LocalStorage
 from lazydelta.upkeep.build_plan import plan_build
 from tests.support.actions import add
 from tests.support.table_builder import TableBuilder

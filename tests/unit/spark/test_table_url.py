@@ -9,7 +9,7 @@ import pytest
 from lazydelta.errors import InvalidRequestError
 from lazydelta.spark.config import IngestConfig
 from lazydelta.spark.table_url import literal_path, reader_url, spark_url, with_spark_urls
-from lazydelta.storage.address import parse_address
+from lazydelta.storage import parse_address
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 
 from lazydelta.errors import AccessDeniedError, LazyDeltaError, StorageError
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.spark.failures import explain
 from lazydelta.spark.sidecar_job import NotForSparkError, worker_failure
 from lazydelta.spark.sidecar_task import UnsortedRowsError
-from lazydelta.storage import ObjectNotFoundError
-from lazydelta.storage.local import LocalStorage
+from lazydelta.storage import LocalStorage, ObjectNotFoundError
 from lazydelta.upkeep.build_plan import BuildPlan, plan_build
 from tests.support.table_builder import TableBuilder
 

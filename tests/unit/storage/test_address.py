@@ -8,8 +8,8 @@ import pytest
 
 from lazydelta.errors import InvalidRequestError
 from lazydelta.settings import Settings
-from lazydelta.storage import open_storage
-from lazydelta.storage.address import parse_address, without_signature
+from lazydelta.storage import open_storage, parse_address
+from lazydelta.storage.address import without_signature
 
 AZURE_ROOT = "abfss://lake@acct.dfs.core.windows.net/a/b%20c"
 

@@ -8,8 +8,7 @@ import pytest
 
 from lazydelta.errors import InvalidRequestError
 from lazydelta.settings import Settings
-from lazydelta.storage import open_storage
-from lazydelta.storage.address import TableAddress, parse_address
+from lazydelta.storage import TableAddress, open_storage, parse_address
 from lazydelta.storage.azure_access import ANONYMOUS, CHAIN, azure_access, azure_account
 from lazydelta.storage.s3_access import s3_access
 

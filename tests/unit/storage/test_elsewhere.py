@@ -10,8 +10,7 @@ import pytest
 from lazydelta.errors import InvalidRequestError, StorageError, UnsupportedTableError
 from lazydelta.protocol.paths import canonical_path
 from lazydelta.settings import LocationOptions, Settings, build_settings
-from lazydelta.storage import Storage, open_storage
-from lazydelta.storage.address import parse_address
+from lazydelta.storage import Storage, open_storage, parse_address
 from lazydelta.storage.elsewhere import storage_of
 from lazydelta.storage.places import places_of
 

@@ -14,8 +14,7 @@ import pytest
 
 from lazydelta.errors import StorageError
 from lazydelta.settings import build_settings
-from lazydelta.storage import Deadline, open_storage
-from lazydelta.storage.deadline import NEVER
+from lazydelta.storage import NEVER, Deadline, open_storage
 from lazydelta.storage.host_gate import HostGate
 from lazydelta.storage.hosts import host_named, host_of
 from lazydelta.storage.remote import RemoteStorage

@@ -9,8 +9,7 @@ from concurrent.futures import Future
 import pytest
 
 from lazydelta.errors import StorageError
-from lazydelta.storage import Deadline
-from lazydelta.storage.deadline import NEVER
+from lazydelta.storage import NEVER, Deadline
 from lazydelta.storage.in_time import awaited, in_time
 
 

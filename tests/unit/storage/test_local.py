@@ -14,8 +14,7 @@ import pytest
 
 from lazydelta.errors import AccessDeniedError, StorageError
 from lazydelta.settings import Settings
-from lazydelta.storage import Deadline, ObjectNotFoundError, Storage, is_quick, open_storage
-from lazydelta.storage.local import LocalStorage
+from lazydelta.storage import Deadline, LocalStorage, ObjectNotFoundError, Storage, is_quick, open_storage
 from tests.support.handles import handles_of
 
 

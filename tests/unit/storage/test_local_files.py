@@ -12,8 +12,7 @@ import pytest
 
 from lazydelta.errors import StorageError
 from lazydelta.settings import Settings
-from lazydelta.storage import Storage, open_storage
-from lazydelta.storage.local import LocalStorage
+from lazydelta.storage import LocalStorage, Storage, open_storage
 from lazydelta.storage.local_files import LocalRoots, descriptor_path
 from tests.support.handles import handles_of
 

@@ -8,8 +8,7 @@ import time
 import pytest
 
 from lazydelta.errors import StorageError
-from lazydelta.storage import Deadline, IoCounters
-from lazydelta.storage.deadline import NEVER
+from lazydelta.storage import NEVER, Deadline, IoCounters
 from lazydelta.storage.retry import Retrier, RetryPolicy, TransientError, with_retries
 
 

@@ -9,9 +9,8 @@ import pytest
 
 from lazydelta import limits
 from lazydelta.settings import LocationOptions, Settings
-from lazydelta.storage import access_digest, open_storage
+from lazydelta.storage import access_digest, open_storage, parse_address
 from lazydelta.storage import shared_clients as clients
-from lazydelta.storage.address import parse_address
 
 MINE = Settings(storage_options={"account_key": "aHVzaA=="})
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazydelta.log.commits import CommitSlice
+from lazydelta.log import CommitSlice
 from lazydelta.protocol.actions import Add, Metadata, Remove
 from lazydelta.protocol.schema import parse_schema
-from lazydelta.sidecar.format.layout import layout_of
+from lazydelta.sidecar import layout_of
 from lazydelta.upkeep.changes import Reach, TouchedOrder, removed_mask, removed_ranges
 from tests.support.actions import schema_string
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lazydelta.sidecar import delta_name
 from lazydelta.sidecar.format.footer_seal import sealed
-from lazydelta.sidecar.format.names import delta_name
 from lazydelta.upkeep.build import build_sidecar
 from lazydelta.upkeep.deltas import write_delta_files
 from lazydelta.upkeep.verify import VerifyReport, verify_sidecar

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from lazydelta.errors import InvalidRequestError, StorageError, TableNotFoundError
-from lazydelta.sidecar.format.names import delta_name, manifest_name, part_name
+from lazydelta.sidecar import delta_name, manifest_name, part_name
 from lazydelta.upkeep.build import build_sidecar
 from lazydelta.upkeep.clean import CleanReport, clean_sidecars
 from lazydelta.upkeep.deltas import write_delta_files

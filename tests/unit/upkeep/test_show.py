@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from lazydelta.errors import TableNotFoundError
-from lazydelta.sidecar.format.names import delta_name, manifest_name, part_name
+from lazydelta.sidecar import delta_name, manifest_name, part_name
 from lazydelta.upkeep.build import build_sidecar
 from lazydelta.upkeep.deltas import write_delta_files
 from lazydelta.upkeep.show import FolderSummary, describe_sidecars

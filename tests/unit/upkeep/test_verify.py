@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lazydelta.errors import CorruptLogError, TableNotFoundError, VersionNotFoundError
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.upkeep.build import build_sidecar
 from lazydelta.upkeep.findings import Difference
 from lazydelta.upkeep.verify import VerifyReport, verify_sidecar

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lazydelta.errors import UnsupportedTableError
-from lazydelta.sidecar.format.names import manifest_name
+from lazydelta.sidecar import manifest_name
 from lazydelta.upkeep.build import build_sidecar
 from lazydelta.upkeep.findings import Difference
 from lazydelta.upkeep.verify import verify_sidecar

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, expect
 from bench.generate import generate
 from bench.spec import TableSpec
 from lazydelta.settings import Settings
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from lazydelta.storage import open_storage
 from lazydelta.upkeep.build import build_sidecar
 from tests.support.page_views import opened, run_query, type_query

@@ -14,7 +14,7 @@ from bench.ladder_server import BUCKET, make_server
 from bench.ladder_tables import HOUR
 from bench.scale.bucket import SimulatedBucket
 from bench.scale.simulated import SimulatedTable, simulated_spec
-from lazydelta.sidecar.format.config import SidecarConfig
+from lazydelta.sidecar import SidecarConfig
 from tests.support.page_views import opened, type_query
 from tests.support.row_tables import eventually
 from tests.support.serving import RunningServer, running_server
