@@ -278,10 +278,14 @@ def _of_kind(fields: Fields, field: int, kind: int) -> Any:  # Any: what the foo
 
 
 # --- the common way to write a chunk -----------------------------------------------
-# Few patterns, and small ones: each process makes them anew, and may have only one footer to look at.
+# Few patterns, and small ones: each process compiles them, and may have only one footer to look at.
+# They have no possessive quantifiers and no atomic groups: `re` of Python 3.11.0 to 3.11.4 gets these wrong
+# (gh-106052). None are needed: the first bytes of an item say what it is and where it ends, so there is one
+# way to match. Repeats have a limit, because `re` keeps state for each round of one that it may go back into.
 
-_NUMBER = rb"[\x80-\xff]{0,9}+[\x00-\x7f]"
+_NUMBER = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
 _LISTED_MAX = 4  # encodings of a chunk, and of its pages
+_FIELDS_MAX = 16  # numbers in a row, and fields of statistics; chunks with more are taken apart
 
 
 def _byte_class(*bytes_: int) -> bytes:
@@ -294,21 +298,21 @@ def _heads(*kinds: int) -> bytes:
 
 
 def _list_of(kind: int, item: bytes, counts: Iterable[int] = range(1, _LISTED_MAX + 1)) -> bytes:
-    return b"(?>" + b"|".join(b"\\x%02x(?:%s){%d}" % (n << 4 | kind, item, n) for n in counts) + b")"
+    return b"(?:" + b"|".join(b"\\x%02x(?:%s){%d}" % (n << 4 | kind, item, n) for n in counts) + b")"
 
 
 _HEAD = re.compile(b"\\x26%s\\x1c\\x15(.)\\x19%s" % (_NUMBER, _list_of(_I32, _NUMBER)), re.DOTALL)
-_SIZES = b"\\x15%s\\x16%s\\x16%s\\x16%s\\x26%s(?:[\\x16\\x26]%s)?+" % ((_NUMBER,) * 6)
+_SIZES = b"\\x15%s\\x16%s\\x16%s\\x16%s\\x26%s(?:[\\x16\\x26]%s)?" % ((_NUMBER,) * 6)
 _STATISTICS_HEAD = _byte_class(0x1C, 0x2C, 0x3C)
-_TO_STATISTICS = re.compile(b"%s(%s)?+" % (_SIZES, _STATISTICS_HEAD))
+_TO_STATISTICS = re.compile(b"%s(%s)?" % (_SIZES, _STATISTICS_HEAD))
 _PAGE = b"\\x15%s\\x15%s\\x15%s\\x00" % ((_NUMBER,) * 3)
-_PAGES = b"(?:%s%s)?+" % (_byte_class(0x19, 0x29, 0x49), _list_of(_STRUCT, _PAGE))
-_NUMBERS = b"(?:%s%s)*+" % (_byte_class(0x15, 0x16, 0x25, 0x26, 0x35, 0x36), _NUMBER)
+_PAGES = b"(?:%s%s)?" % (_byte_class(0x19, 0x29, 0x49), _list_of(_STRUCT, _PAGE))
+_NUMBERS = b"(?:%s%s){0,%d}" % (_byte_class(0x15, 0x16, 0x25, 0x26, 0x35, 0x36), _NUMBER, _FIELDS_MAX)
 _LEVELS = b"(%s)" % _list_of(_I64, _NUMBER, range(_LISTED_MAX + 1))
 # How many bytes its texts have (of a text only), then values by repetition and by definition level.
-_TEXT_SIZE = b"\\x16(%s)(?:\\x19%s(?:\\x19%s)?+|\\x29%s)?+" % (_NUMBER, _LEVELS, _LEVELS, _LEVELS)
-_PLAIN_SIZE = b"\\x29%s(?:\\x19%s)?+|\\x39%s" % (_LEVELS, _LEVELS, _LEVELS)
-_SIZE = b"(?:%s(?>%s|%s)?+\\x00)?+" % (_heads(_STRUCT), _TEXT_SIZE, _PLAIN_SIZE)
+_TEXT_SIZE = b"\\x16(%s)(?:\\x19%s(?:\\x19%s)?|\\x29%s)?" % (_NUMBER, _LEVELS, _LEVELS, _LEVELS)
+_PLAIN_SIZE = b"\\x29%s(?:\\x19%s)?|\\x39%s" % (_LEVELS, _LEVELS, _LEVELS)
+_SIZE = b"(?:%s(?:%s|%s)?\\x00)?" % (_heads(_STRUCT), _TEXT_SIZE, _PLAIN_SIZE)
 _REST = re.compile(_PAGES + _NUMBERS + _SIZE + b"\\x00" + _NUMBERS + b"\\x00", re.DOTALL)
 
 
@@ -323,7 +327,7 @@ def _statistics_pattern(width: int) -> re.Pattern[bytes]:
     """Sizes and statistics of a chunk whose bounds have that many bytes."""
     bound = b"\\x%02x.{%d}" % (width, width)
     one = b"(?:%s%s|%s%s|%s)" % (_heads(_BINARY), bound, _heads(_I64), _NUMBER, _heads(_TRUE, _FALSE))
-    return re.compile(b"%s(?:%s%s*+\\x00)?+" % (_SIZES, _STATISTICS_HEAD, one), re.DOTALL)
+    return re.compile(b"%s(?:%s%s{0,%d}\\x00)?" % (_SIZES, _STATISTICS_HEAD, one, _FIELDS_MAX), re.DOTALL)
 
 
 def _behind_statistics(footer: bytes, position: int, leaf: Leaf) -> int | None:

@@ -21,13 +21,14 @@ _HEAD_BYTES_MAX = 64 * limits.KIB  # a head may hold bounds of its page
 _NUMBER = 5  # Thrift's kind
 
 # A page of data or a dictionary as most writers have it: its type, both sizes, perhaps a checksum, a struct.
-# Ids only grow in it and every length is told, so that it ends where Thrift ends it.
-_INT32 = rb"(?:[\x80-\xff]{0,3}+[\x00-\x7f]|[\x80-\xff]{4}[\x00-\x0f])"
-_INT64 = rb"[\x80-\xff]{0,8}+[\x00-\x7f]"
+# Ids only grow in it and every length is told, so that it ends where Thrift ends it. It needs no possessive
+# quantifiers: see the patterns of parquet_footer.py.
+_INT32 = rb"(?:[\x80-\xff]{0,3}[\x00-\x7f]|[\x80-\xff]{4}[\x00-\x0f])"
+_INT64 = rb"[\x80-\xff]{0,8}[\x00-\x7f]"
 _TEXT = b"(?:%s)" % b"|".join(b"\\x%02x.{%d}" % (size, size) for size in range(33))
-_BOUNDS = b"(?:[\\x18\\x28\\x38\\x48\\x58\\x68]%s|[\\x16\\x26\\x36]%s|[\\x11\\x12])*+" % (_TEXT, _INT64)
-_DATA = b"(?:\\x2c|\\x15%s\\x1c)(?:\\x15%s){4}+(?:\\x1c%s\\x00)?+\\x00" % (_INT32, _INT32, _BOUNDS)
-_DICTIONARY = b"(?:\\x4c|\\x15%s\\x3c)(?:\\x15%s){2}+[\\x11\\x12]?+\\x00" % (_INT32, _INT32)
+_BOUNDS = b"(?:[\\x18\\x28\\x38\\x48\\x58\\x68]%s|[\\x16\\x26\\x36]%s|[\\x11\\x12]){0,16}" % (_TEXT, _INT64)
+_DATA = b"(?:\\x2c|\\x15%s\\x1c)(?:\\x15%s){4}(?:\\x1c%s\\x00)?\\x00" % (_INT32, _INT32, _BOUNDS)
+_DICTIONARY = b"(?:\\x4c|\\x15%s\\x3c)(?:\\x15%s){2}[\\x11\\x12]?\\x00" % (_INT32, _INT32)
 _USUAL_HEAD = re.compile(
     b"\\x15%s\\x15(%s)\\x15(%s)(?:%s|%s)\\x00" % (_INT32, _INT32, _INT32, _DATA, _DICTIONARY), re.DOTALL
 )
