@@ -47,6 +47,11 @@ test: java lint ## Everything: lint, types, imports, all tests with their real s
 test-long: java venv ## What repeats or stresses: kill loops, soaks, large tables, all variations. Hours.
 	$(PYTEST) --long
 
+# Options, such as MUTANTS="--seed 2 --only scan"; MUTANTS=--help lists them.
+.PHONY: mutants
+mutants: venv ## Put 200 small faults into the source, one at a time, and count those that tests notice: hours.
+	@$(BIN)/python -m tests.mutants $(MUTANTS)
+
 screenshots: venv ## Make the pictures of docs/web-page.md anew, in a real browser.
 	LAZYDELTA_SCREENSHOTS=1 $(BIN)/pytest --quiet tests/integration/serve/page/test_page_screenshots.py
 

@@ -1,0 +1,1 @@
+"""Mutation testing (`make mutants`): small faults are put into the source, and the tests have to notice."""
