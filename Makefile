@@ -42,7 +42,7 @@ unit: venv ## The fast tests: no Spark, no servers.
 	$(PYTEST) tests/unit tests/property tests/test_tidy.py
 
 test: java lint ## Everything: lint, types, imports, all tests with their real servers.
-	$(PYTEST) --cache-clear --cpu-minutes $(CPU_MINUTES) || { test $$? -eq 1 && $(BIN)/python -m tests.support.second_try; }
+	$(PYTEST) --cache-clear --cpu-minutes $(CPU_MINUTES)
 
 test-long: java venv ## What repeats or stresses: kill loops, soaks, large tables, all variations. Hours.
 	$(PYTEST) --long
