@@ -1,12 +1,7 @@
-"""`lazydelta` as a real process."""
+"""`lazydelta` and the tables that its tests read."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -14,52 +9,14 @@ import pytest
 from bench.generate import generate
 from bench.spec import TableSpec
 from tests.support.actions import add, inline_dv, stats
+from tests.support.command_line import Run, run_inside
 from tests.support.table_builder import TableBuilder
-
-COMMAND = (sys.executable, "-m", "lazydelta.cli")
-Run = Callable[..., "Ended"]
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How a process ended."""
-
-    exit_code: int
-    out: str
-    err: str
-
-    @property
-    def lines(self) -> list[str]:
-        return self.out.splitlines()
-
-
-def environment(**more: str) -> dict[str, str]:
-    """The caller's environment without what would change an answer; warnings are errors here, too.
-
-    Python's own buffering stays on: a test of flushing means nothing without it.
-    """
-    strangers = ("DELTA_", "LAZYDELTA_", "PYTHONUNBUFFERED")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(strangers)}
-    return {**kept, "PYTHONWARNINGS": "error", **more}
 
 
 @pytest.fixture
 def run() -> Run:
-    """Run `lazydelta ARGUMENTS…` with its output on pipes."""
-
-    def run_command(*arguments: str | Path, **more: str) -> Ended:
-        command = [*COMMAND, *map(str, arguments)]
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            env=environment(**more),
-            timeout=120,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
-        return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
-
-    return run_command
+    """Run `lazydelta ARGUMENTS…` in this process, with its output on pipes."""
+    return run_inside
 
 
 @pytest.fixture

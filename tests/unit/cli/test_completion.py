@@ -12,14 +12,22 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.command_line import environment
 from tests.support.shells import shell, shell_environment, zsh_modules
-from tests.unit.cli.conftest import environment
 
+# What is typed, what is offered, and what is not.
+TYPED = [
+    ("lazydelta sid", {"sidecar"}, {"files"}),
+    ("lazydelta sidecar ver", {"verify"}, {"build"}),
+    ("lazydelta files t --with", {"--with-stats"}, {"--where"}),
+    ("lazydelta files t --strategy re", {"reverse"}, {"auto"}),
+    ("lazydelta doctor t --js", {"--json"}, {"--where"}),
+    ("lazydelta sql t q --format j", {"json", "jsonl"}, {"csv"}),
+]
 COMPLETE = """\
-eval "$(lazydelta --show-completion)"
 COMP_WORDS=({words}) COMP_CWORD={at}
 _lazydelta_completion lazydelta
-printf '%s\\n' "${{COMPREPLY[@]}}"
+echo "${{COMPREPLY[@]}}"
 """
 
 
@@ -44,24 +52,12 @@ def in_bash(script: str, env: dict[str, str]) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize(
-    ("words", "offered", "not_offered"),
-    [
-        ("lazydelta sid", {"sidecar"}, {"files"}),
-        ("lazydelta sidecar ver", {"verify"}, {"build"}),
-        ("lazydelta files t --with", {"--with-stats"}, {"--where"}),
-        ("lazydelta files t --strategy re", {"reverse"}, {"auto"}),
-        ("lazydelta doctor t --js", {"--json"}, {"--where"}),
-        ("lazydelta sql t q --format j", {"json", "jsonl"}, {"csv"}),
-    ],
-)
-def test_bash_completes_commands_options_and_values(
-    with_command: dict[str, str], words: str, offered: set[str], not_offered: set[str]
-) -> None:
-    script = COMPLETE.format(words=words, at=len(words.split()) - 1)
-    found = set(in_bash(script, with_command).split())
-    assert offered <= found
-    assert not not_offered & found
+def test_bash_completes_commands_options_and_values(with_command: dict[str, str]) -> None:
+    asked = [COMPLETE.format(words=words, at=len(words.split()) - 1) for words, _, _ in TYPED]
+    script = 'eval "$(lazydelta --show-completion)"\n' + "".join(asked)
+    found = [set(line.split()) for line in in_bash(script, with_command).splitlines()]
+    assert [offered - one for one, (_, offered, _) in zip(found, TYPED, strict=True)] == [set()] * len(TYPED)
+    assert [others & one for one, (_, _, others) in zip(found, TYPED, strict=True)] == [set()] * len(TYPED)
 
 
 def test_completion_can_be_installed_for_bash(with_command: dict[str, str]) -> None:
@@ -73,19 +69,9 @@ def test_completion_can_be_installed_for_bash(with_command: dict[str, str]) -> N
     assert str(script) in (home / ".bashrc").read_text()
 
 
-@pytest.mark.parametrize(
-    ("typed", "offered"),
-    [
-        ("lazydelta sid", {"sidecar"}),
-        ("lazydelta sidecar ver", {"verify"}),
-        ("lazydelta files t --strategy re", {"reverse"}),
-        ("lazydelta doctor t --js", {"--json"}),
-    ],
-)
-def test_fish_completes_commands_options_and_values(
-    with_command: dict[str, str], typed: str, offered: set[str]
-) -> None:
-    script = f"env _LAZYDELTA_COMPLETE=source_fish lazydelta | source; complete -C '{typed}'"
+def test_fish_completes_commands_options_and_values(with_command: dict[str, str]) -> None:
+    asked = [f"complete -C '{words}'; echo =====" for words, _, _ in TYPED]
+    script = "; ".join(["env _LAZYDELTA_COMPLETE=source_fish lazydelta | source", *asked])
     done = subprocess.run(
         [shell("fish"), "--no-config", "-c", script],
         env=with_command | shell_environment(),
@@ -94,7 +80,8 @@ def test_fish_completes_commands_options_and_values(
         timeout=120,
         check=True,
     )
-    assert {line.partition("\t")[0] for line in done.stdout.splitlines()} == offered
+    found = [{line.partition("\t")[0] for line in part.split("\n")} for part in done.stdout.split("=====\n")]
+    assert [part - {""} for part in found[:-1]] == [offered for _, offered, _ in TYPED]
 
 
 def test_zsh_completes_what_is_typed_at_its_prompt(with_command: dict[str, str]) -> None:

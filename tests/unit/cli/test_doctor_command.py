@@ -6,10 +6,9 @@ import json
 from pathlib import Path
 
 from tests.support.actions import add, stats
+from tests.support.command_line import Run, on_terminal
 from tests.support.table_builder import TableBuilder
 from tests.support.telemetry_table import built
-from tests.unit.cli.conftest import Run
-from tests.unit.cli.test_terminal import on_terminal
 
 
 def small_files(folder: Path) -> TableBuilder:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.server
 import socket
-import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,10 +12,12 @@ import pytest
 
 from lazydelta.cli.app import app
 from tests.support.actions import protocol
+from tests.support.command_line import Ended, Run, run_in_shell, run_inside, run_process
 from tests.support.table_builder import TableBuilder
-from tests.unit.cli.conftest import COMMAND, Ended, Run, environment
 
 SECRET = "c2VjcmV0LXNlY3JldC1zZWNyZXQ="
+long = pytest.mark.long("one way out of every command: a representative is in the default suite")
+ON_PIPES = ["files", *(pytest.param(name, marks=long) for name in ("explain", "info", "history"))]
 
 
 def told(ended: Ended) -> list[str]:
@@ -26,6 +27,13 @@ def told(ended: Ended) -> list[str]:
     assert where.startswith("  where: ")
     assert fix.startswith("  fix:   ")
     return [what.removeprefix("error: "), where.removeprefix("  where: "), fix.removeprefix("  fix:   ")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"), [(["files", "nothing"], 3), (["files", "--nonsense"], 2), (["--version"], 0)]
+)
+def test_the_exit_code_is_that_of_the_process(arguments: list[str], code: int) -> None:
+    assert run_process(*arguments).exit_code == code
 
 
 def test_a_folder_without_a_log_is_exit_code_3(run: Run, tmp_path: Path) -> None:
@@ -139,7 +147,7 @@ def test_refused_credentials_are_exit_code_8(run: Run, forbidding_store: int) ->
     assert SECRET not in ended.err
 
 
-def test_a_bug_keeps_its_traceback(run: Run, table: TableBuilder, tmp_path: Path) -> None:
+def test_a_bug_keeps_its_traceback(table: TableBuilder, tmp_path: Path) -> None:
     broken = tmp_path / "broken"
     broken.mkdir()
     (broken / "sitecustomize.py").write_text(
@@ -147,23 +155,23 @@ def test_a_bug_keeps_its_traceback(run: Run, table: TableBuilder, tmp_path: Path
         "def fail(*_, **__): raise ZeroDivisionError('a bug')\n"
         "arguments.open_table = fail\n"
     )
-    ended = run("files", table.path, PYTHONPATH=str(broken))
+    ended = run_process("files", table.path, PYTHONPATH=str(broken))
     assert ended.exit_code == 1
     assert "Traceback" in ended.err
     assert "ZeroDivisionError: a bug" in ended.err
 
 
-@pytest.mark.parametrize("command", ["files", "explain", "info", "history"])
+@pytest.mark.parametrize("command", ON_PIPES)
 def test_a_full_disk_is_an_error_and_not_a_bug(table: TableBuilder, command: str) -> None:
-    ended = in_shell('exec "$@" >/dev/full', command, table.path)
+    ended = run_in_shell('exec "$@" >/dev/full', command, table.path)
     assert ended.exit_code == 1
     assert told(ended)[:2] == ["the output cannot be written: No space left on device", "stdout"]
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-@pytest.mark.parametrize("arguments", [["--help"], ["sidecar", "build", "--help"]])
+@pytest.mark.parametrize("arguments", [["--help"], pytest.param(["sidecar", "build", "--help"], marks=long)])
 def test_help_on_a_full_disk_is_an_error_and_not_a_bug(arguments: list[str], unbuffered: str) -> None:
-    ended = in_shell(f'PYTHONUNBUFFERED={unbuffered} exec "$@" >/dev/full', *arguments)
+    ended = run_in_shell(f'PYTHONUNBUFFERED={unbuffered} exec "$@" >/dev/full', *arguments)
     assert ended.exit_code == 1
     assert told(ended)[:2] == ["the output cannot be written: No space left on device", "stdout"]
 
@@ -172,27 +180,29 @@ def test_local_variables_which_may_hold_secrets_are_never_shown() -> None:
     assert app.pretty_exceptions_show_locals is False
 
 
-@pytest.mark.parametrize("command", ["files", "explain", "info", "history"])
+@pytest.mark.parametrize("command", ON_PIPES)
 def test_a_closed_stdout_is_an_error_and_not_a_bug(table: TableBuilder, command: str) -> None:
-    ended = in_shell('exec "$@" >&-', command, table.path)
+    ended = run_in_shell('exec "$@" >&-', command, table.path)
     assert ended.exit_code == 1
     assert told(ended)[:2] == ["the output cannot be written: it was closed before the start", "stdout"]
 
 
 def test_a_closed_stderr_puts_no_talk_into_the_output(table: TableBuilder, tmp_path: Path) -> None:
-    ended = in_shell('exec "$@" 2>&-', "files", table.path, "--explain", "--debug")
+    ended = run_in_shell('exec "$@" 2>&-', "files", table.path, "--explain", "--debug")
     assert (ended.exit_code, sorted(ended.lines)) == (0, ["b c", "d", "e", "x\\ny"])
-    ended = in_shell('exec "$@" 2>&-', "files", tmp_path / "nothing")
+    ended = run_in_shell('exec "$@" 2>&-', "files", tmp_path / "nothing")
     assert (ended.exit_code, ended.out) == (3, "")
 
 
-@pytest.mark.parametrize("locale", [{}, {"LC_ALL": "C", "PYTHONUTF8": "0"}], ids=["usual", "C"])
-def test_a_predicate_in_utf_8_is_understood_in_any_locale(
-    run: Run, table: TableBuilder, locale: dict[str, str]
-) -> None:
-    ended = run("files", table.path, "--where", "device_id = 'Zürich' and date = '2026-02-09'", **locale)
+def run_in_c_locale(*arguments: str | Path) -> Ended:
+    return run_process(*arguments, LC_ALL="C", PYTHONUTF8="0")
+
+
+@pytest.mark.parametrize("start", [run_inside, run_in_c_locale])
+def test_a_predicate_in_utf_8_is_understood_in_any_locale(start: Run, table: TableBuilder) -> None:
+    ended = start("files", table.path, "--where", "device_id = 'Zürich' and date = '2026-02-09'")
     assert (ended.exit_code, ended.lines, ended.err) == (0, ["e"], "")
-    ended = run("files", table.path, "--where", "größe = 1", **locale)
+    ended = start("files", table.path, "--where", "größe = 1")
     assert ended.exit_code == 2
     assert "gr" in told(ended)[0]
 
@@ -200,23 +210,18 @@ def test_a_predicate_in_utf_8_is_understood_in_any_locale(
 def test_a_path_that_the_locale_cannot_name_is_exit_code_2(run: Run, tmp_path: Path) -> None:
     builder = TableBuilder(tmp_path / "Zürich").commit(adds=["a"])
     assert run("files", builder.path).lines == ["a"]
-    ended = run("files", builder.path, LC_ALL="C", PYTHONUTF8="0")
+    ended = run_in_c_locale("files", builder.path)
     assert (ended.exit_code, ended.out) == (2, "")
     assert "UTF-8" in told(ended)[2]
 
 
 @pytest.mark.parametrize("locale", [{}, {"LC_ALL": "C", "PYTHONUTF8": "0"}], ids=["usual", "C"])
 def test_an_argument_that_is_not_utf_8_is_exit_code_2(table: TableBuilder, locale: dict[str, str]) -> None:
-    ended = in_shell('exec "$@" --where "device_id = $(printf "\'\\377\'")"', "files", table.path, **locale)
+    ended = run_in_shell(
+        'exec "$@" --where "device_id = $(printf "\'\\377\'")"', "files", table.path, **locale
+    )
     assert (ended.exit_code, ended.out) == (2, "")
     assert told(ended)[0] == "argument number 4 is not UTF-8"
-
-
-def in_shell(script: str, *arguments: str | Path, **more: str) -> Ended:
-    """Run a script whose `"$@"` is the command."""
-    command = ["bash", "-c", script, "bash", *COMMAND, *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, env=environment(**more), timeout=60, check=False)
-    return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import lazydelta as ld
 from tests.support.actions import add
+from tests.support.command_line import Run, run_process
 from tests.support.table_builder import TableBuilder
-from tests.unit.cli.conftest import Run
 
 FILE_KEYS = ["path", "size", "modification_time", "partition_values", "deletion_vector"]
 
@@ -99,9 +99,9 @@ def test_a_table_without_files_prints_nothing(run: Run, tmp_path: Path) -> None:
         assert run("files", builder.path, *form).out == ""
 
 
-def test_output_is_utf_8_whatever_the_locale(run: Run, tmp_path: Path) -> None:
+def test_output_is_utf_8_whatever_the_locale(tmp_path: Path) -> None:
     builder = TableBuilder(tmp_path).commit(adds=["größe-数"])
-    ended = run("files", builder.path, LC_ALL="C", PYTHONIOENCODING="ascii")
+    ended = run_process("files", builder.path, LC_ALL="C", PYTHONIOENCODING="ascii")
     assert ended.lines == ["größe-数"]
 
 

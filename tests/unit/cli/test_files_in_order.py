@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tests.support.command_line import Run
 from tests.support.table_builder import TableBuilder
-from tests.unit.cli.conftest import Run
 
 
 def test_files_come_by_partition_then_path(run: Run, table: TableBuilder) -> None:

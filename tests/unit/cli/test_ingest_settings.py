@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.conftest import Run
+from tests.support.command_line import Run
 
 
 def test_print_config_shows_what_holds_and_hides_secrets(run: Run, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import typer
 from bench.generate import generate
 from bench.spec import TableSpec
 from lazydelta.cli.app import app
-from tests.unit.cli.conftest import COMMAND, Run, environment
+from tests.support.command_line import COMMAND, Run, environment
 
 # How each command is asked on the generated table; {T} is its folder, {F} one of its files, {N} a new folder.
 ASKED: dict[str, tuple[str, ...]] = {

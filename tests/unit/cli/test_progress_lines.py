@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
-import pty
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,9 +11,8 @@ from bench.generate import generate
 from bench.spec import TableSpec
 from lazydelta.cli.progress_bar import ProgressBar
 from lazydelta.cli.progress_lines import ProgressLines
+from tests.support.command_line import Run, on_terminal
 from tests.support.table_builder import TableBuilder
-from tests.unit.cli.conftest import COMMAND, Run, environment
-from tests.unit.cli.test_terminal import on_terminal
 
 
 def test_a_line_tells_what_is_known_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
@@ -82,22 +78,28 @@ def test_an_event_without_a_count_is_a_line(capsys: pytest.CaptureFixture[str]) 
     assert stream.getvalue() == ""
 
 
-def test_a_build_shows_a_bar_on_a_terminal_and_its_result_alone_on_stdout(tmp_path: Path) -> None:
-    generate(tmp_path / "t", TableSpec(files=50_000, tail_commits=0, tail_dv_updates=0))
-    out, shown = with_terminal_for_stderr("sidecar", "build", tmp_path / "t")
-    assert out.startswith("sidecar           version 1,000, full")
-    assert "█" in shown
-    assert "of 50,000 rows" in shown
-    assert "then writing parts" in shown and "then the manifest" in shown
-    assert last_line(shown) == "" or "█" not in last_line(shown)
+@pytest.fixture(scope="module")
+def long_table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files for more than one report of progress."""
+    folder = tmp_path_factory.mktemp("progress") / "table"
+    generate(folder, TableSpec(files=50_000, tail_commits=0, tail_dv_updates=0))
+    return folder
 
 
-def test_explain_shows_a_bar_on_a_terminal_alone(tmp_path: Path, run: Run) -> None:
-    generate(tmp_path / "t", TableSpec(files=50_000, tail_commits=0, tail_dv_updates=0))
-    _, shown = with_terminal_for_stderr("explain", tmp_path / "t")
+def test_explain_shows_a_bar_on_a_terminal_alone(long_table: Path, run: Run) -> None:
+    shown = run("explain", long_table, terminal="err", COLUMNS="120").err
     assert "of 50,000 files" in shown
     assert last_line(shown) == ""
-    assert run("explain", tmp_path / "t").err == ""
+    assert run("explain", long_table).err == ""
+
+
+def test_a_build_shows_a_bar_on_a_terminal_and_its_result_alone_on_stdout(long_table: Path, run: Run) -> None:
+    ended = run("sidecar", "build", long_table, terminal="err", COLUMNS="120")
+    assert ended.out.startswith("sidecar           version 1,000, full")
+    assert "█" in ended.err
+    assert "of 50,000 rows" in ended.err
+    assert "then writing parts" in ended.err and "then the manifest" in ended.err
+    assert last_line(ended.err) == "" or "█" not in last_line(ended.err)
 
 
 def test_an_error_is_not_written_into_the_bar(tmp_path: Path) -> None:
@@ -106,33 +108,6 @@ def test_an_error_is_not_written_into_the_bar(tmp_path: Path) -> None:
     assert any(line.startswith("error:") for line in lines)
 
 
-def with_terminal_for_stderr(*arguments: str | Path) -> tuple[str, str]:
-    """stdout on a pipe, and what stderr shows on a terminal."""
-    parent, child = pty.openpty()
-    with subprocess.Popen(
-        [*COMMAND, *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=child,
-        env=environment(TERM="xterm", COLUMNS="120"),
-    ) as process:
-        os.close(child)
-        shown = b""
-        while piece := _read(parent):
-            shown += piece
-        assert process.stdout is not None
-        out = process.stdout.read().decode()
-        assert process.wait(60) == 0, shown
-    os.close(parent)
-    return out, shown.decode()
-
-
 def last_line(shown: str) -> str:
     """What is left on the last line of a terminal."""
     return shown.replace("\r\n", "\n").rpartition("\n")[2].rpartition("\r\x1b[K")[2]
-
-
-def _read(terminal: int) -> bytes:
-    try:
-        return os.read(terminal, 65536)
-    except OSError:
-        return b""

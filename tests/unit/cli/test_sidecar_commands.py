@@ -1,4 +1,4 @@
-"""`lazydelta sidecar build|verify|show|clean` as real processes."""
+"""`lazydelta sidecar build|verify|show|clean` on tables of all kinds."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.command_line import Run, on_terminal
 from tests.support.sidecar_damage import (
     edit_manifest,
     lazy_folder,
@@ -18,9 +19,7 @@ from tests.support.sidecar_damage import (
     with_value,
 )
 from tests.support.table_builder import TableBuilder
-from tests.unit.cli.conftest import Run
 from tests.unit.cli.test_errors import told
-from tests.unit.cli.test_terminal import on_terminal
 
 COMMANDS = ("build", "verify", "show", "clean")
 
@@ -136,12 +135,11 @@ def test_a_folder_that_is_not_below_the_table_is_refused(
 
 @pytest.mark.parametrize("option", [["--spark"], ["--checkpoint"], ["--spark-conf", "spark.master=local[1]"]])
 def test_without_pyspark_the_extra_is_named(
-    run: Run, table: TableBuilder, option: list[str], tmp_path: Path
+    run: Run, table: TableBuilder, option: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    blocked = tmp_path / "blocked" / "pyspark"
-    blocked.mkdir(parents=True)
-    (blocked / "__init__.py").write_text("raise ImportError('no pyspark here')")
-    ended = run("sidecar", "build", table.path, *option, PYTHONPATH=str(blocked.parent))
+    for name in ("pyspark", "pyspark.sql"):
+        monkeypatch.setitem(sys.modules, name, None)  # an import of it fails
+    ended = run("sidecar", "build", table.path, *option)
     assert ended.exit_code == 1
     assert told(ended)[0] == "PySpark is not installed"
     assert told(ended)[2] == "pip install 'lazydelta[spark]'"

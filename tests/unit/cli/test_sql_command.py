@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 
+from tests.support.command_line import COMMAND, Run, environment
 from tests.support.row_tables import readings_table
-from tests.unit.cli.conftest import COMMAND, Run, environment
 
 
 @pytest.fixture(scope="module")
@@ -74,13 +74,8 @@ def test_parquet_goes_to_a_file_or_a_pipe(run: Run, readings: str, tmp_path: Pat
     ended = run("sql", readings, "select * from t order by id", "--output", target)
     assert (ended.exit_code, ended.out, ended.err) == (0, "", "")
     assert pq.read_table(target)["id"].to_pylist() == list(range(240))
-    piped = subprocess.run(
-        [*COMMAND, "sql", readings, "select * from t order by id", "--format", "parquet"],
-        capture_output=True,
-        env=environment(),
-        check=True,
-    )
-    assert pq.read_table(io.BytesIO(piped.stdout)) == pq.read_table(target)
+    piped = run("sql", readings, "select * from t order by id", "--format", "parquet")
+    assert pq.read_table(io.BytesIO(piped.data)) == pq.read_table(target)
 
 
 @pytest.mark.parametrize(("name", "first"), [("o.csv", "x"), ("o.jsonl", '{"x":1}'), ("o.txt", "x")])

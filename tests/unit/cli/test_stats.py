@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.support.actions import add, inline_dv, stats
+from tests.support.command_line import Run
 from tests.support.table_builder import TableBuilder
-from tests.unit.cli.conftest import COMMAND, Run, environment
 
 SCHEMA = {"value": "double", "at": "timestamp", "price": "decimal(10,2)", "a,b": "long", "date": "date"}
 
@@ -76,16 +75,9 @@ def test_a_path_that_is_not_live_is_told_and_ends_with_exit_code_1(run: Run, mea
     assert (before.exit_code, before.lines) == (0, ["gone\ttrue\t\t\t0"])
 
 
-def test_a_dash_reads_paths_from_stdin(measured: TableBuilder) -> None:
-    ended = subprocess.run(
-        [*COMMAND, "stats", str(measured.path), "a", "-"],
-        input=b"b c\na\n",
-        capture_output=True,
-        env=environment(),
-        timeout=120,
-        check=True,
-    )
-    assert [line.split(b"\t")[0] for line in ended.stdout.splitlines()] == [b"a", b"b c", b"a"]
+def test_a_dash_reads_paths_from_stdin(run: Run, measured: TableBuilder) -> None:
+    ended = run("stats", measured.path, "a", "-", stdin=b"b c\na\n")
+    assert [line.split("\t")[0] for line in ended.lines] == ["a", "b c", "a"]
 
 
 def test_stdin_without_paths_is_no_error(run: Run, measured: TableBuilder) -> None:

@@ -15,13 +15,14 @@ from pathlib import Path
 import pytest
 
 import lazydelta as ld
+from tests.support.command_line import COMMAND, environment
 from tests.support.table_builder import TableBuilder
-from tests.unit.cli.conftest import COMMAND, environment
 
 FILES = 200_000  # and some more in the tail
+long = pytest.mark.long("what it varies does not change how a command ends")
 
 
-@pytest.mark.parametrize("form", [[], ["--json"], ["--columns", "path,size"]])
+@pytest.mark.parametrize("form", [[], ["--json"], pytest.param(["--columns", "path,size"], marks=long)])
 def test_the_first_line_comes_long_before_the_last(large_table: Path, form: list[str]) -> None:
     """The pipe holds 64 KiB: a command that collected first could not stop with most files unread."""
     with started("files", large_table, "--explain", *form) as process:
@@ -65,7 +66,7 @@ def test_history_ends_quietly_on_a_closed_pipe(tmp_path: Path) -> None:
         assert read_err(process) == ""
 
 
-@pytest.mark.parametrize("arguments", [["info"], ["explain"], ["--help"], ["files", "--help"]])
+@pytest.mark.parametrize("arguments", [["info"], pytest.param(["explain"], marks=long), ["--help"]])
 def test_a_pipe_that_is_closed_from_the_start_is_not_an_error(
     table: TableBuilder, arguments: list[str]
 ) -> None:
@@ -94,7 +95,11 @@ def test_every_file_comes_out_in_the_end(large_table: Path) -> None:
 
 @pytest.mark.parametrize(
     ("command", "number", "code"),
-    [("files", signal.SIGINT, 130), ("explain", signal.SIGINT, 130), ("files", signal.SIGTERM, 143)],
+    [
+        ("files", signal.SIGINT, 130),
+        pytest.param("explain", signal.SIGINT, 130, marks=long),
+        ("files", signal.SIGTERM, 143),
+    ],
 )
 def test_ctrl_c_during_a_scan_is_130_and_sigterm_143_without_a_word(
     large_table: Path, command: str, number: signal.Signals, code: int
@@ -110,7 +115,9 @@ def test_ctrl_c_during_a_scan_is_130_and_sigterm_143_without_a_word(
     assert out.count(b"\n") < FILES / 2
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=long)]
+)
 def test_ctrl_c_ends_the_wait_for_a_store_that_stalls(number: signal.Signals, code: int) -> None:
     """The main thread waits inside the store's client, where Python cannot deliver the signal."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -133,7 +140,14 @@ def test_ctrl_c_ends_the_wait_for_a_store_that_stalls(number: signal.Signals, co
 
 
 @pytest.mark.parametrize(
-    "module", ["lazydelta.cli.app", "typer", "msgspec", "numpy", "pyarrow.lib", "lazydelta.cli.show_files"]
+    "module",
+    [
+        *("lazydelta.cli.app", "pyarrow.lib"),
+        *(
+            pytest.param(name, marks=long)
+            for name in ("typer", "msgspec", "numpy", "lazydelta.cli.show_files")
+        ),
+    ],
 )
 def test_ctrl_c_while_modules_are_loaded_is_130_without_a_word(
     table: TableBuilder, tmp_path: Path, module: str

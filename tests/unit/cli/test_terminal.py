@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pty
-import re
 import signal
 import subprocess
 from pathlib import Path
@@ -13,9 +12,9 @@ import pytest
 
 from lazydelta.cli.streams import fitted_widths
 from lazydelta.cli.text import cells, cut, folded, human_bytes, human_time, one_line
+from tests.support.command_line import COMMAND, Run, environment, on_terminal
 from tests.support.table_builder import TableBuilder
 from tests.support.telemetry_table import built
-from tests.unit.cli.conftest import COMMAND, Run, environment
 
 
 def test_files_are_a_table_on_a_terminal(table: TableBuilder) -> None:
@@ -178,22 +177,6 @@ def test_sizes_and_times_are_for_people() -> None:
     assert human_time(1_770_000_000_000) == "2026-02-02 02:40:00"
     assert human_time(10**18) == "1000000000000000000"
     assert one_line("a\tb\x1b\x7f\x9bc\\") == "a\\tb\\x1b\\x7f\\x9bc\\"
-
-
-def on_terminal(*arguments: str | Path, exit_code: int = 0, **more: str) -> list[str]:
-    """What a person sees, without styles; `more` is of the environment."""
-    parent, child = pty.openpty()
-    command = [*COMMAND, *map(str, arguments)]
-    with subprocess.Popen(
-        command, stdout=child, stderr=child, env=environment(TERM="xterm", **more)
-    ) as process:
-        os.close(child)
-        shown = b""
-        while piece := _read(parent):
-            shown += piece
-        assert process.wait(60) == exit_code, shown
-    os.close(parent)
-    return re.sub(r"\x1b\[[0-9;]*m", "", shown.decode()).replace("\r\n", "\n").splitlines()
 
 
 def _read(terminal: int) -> bytes:

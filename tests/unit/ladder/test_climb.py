@@ -25,10 +25,9 @@ from lazydelta.ladder.rungs import RUNGS, LadderReport, Rung, RungName, RungRequ
 from lazydelta.sidecar import SidecarConfig
 from lazydelta.upkeep.build import build_sidecar
 from tests.support.actions import add, stats
+from tests.support.command_line import run_inside
 from tests.support.table_builder import TableBuilder
 from tests.support.telemetry_table import storage_of
-from tests.unit.cli.conftest import Run
-from tests.unit.cli.conftest import run as run  # noqa: PLC0414 - a fixture
 
 SPEC = TableSpec(
     files=500,
@@ -168,12 +167,12 @@ def test_no_table_is_an_error(tmp_path: Path) -> None:
         climb(str(tmp_path / "nothing"))
 
 
-def test_the_command_tells_it_as_lines_and_as_json(run: Run, table: Path) -> None:
-    ended = run("bench", table, "--seconds", "4")
+def test_the_command_tells_it_as_lines_and_as_json(table: Path) -> None:
+    ended = run_inside("bench", table, "--seconds", "4")
     assert ended.exit_code == 0, ended.err
     assert ended.lines[0].split("\t")[:3] == ["rung", "first", "complete"]
     assert len(ended.lines) == 1 + len(RUNGS) + 3
-    ended = run("bench", table, "--seconds", "1", "--where", "_event_hour > '2026'", "--json")
+    ended = run_inside("bench", table, "--seconds", "1", "--where", "_event_hour > '2026'", "--json")
     told = json.loads(ended.out)
     assert told["where"] == "_event_hour > '2026'"
     assert [rung["name"] for rung in told["rungs"]] == [rung.name.value for rung in RUNGS]
