@@ -8,16 +8,17 @@ from pathlib import Path
 import pytest
 
 from tests.support.actions import add, inline_dv, relative_dv, stats
-from tests.support.capi_library import PROGRAMS, Run, c_environment, compiled
+from tests.support.capi_library import PROGRAMS, Run, c_environment
+from tests.support.compiled_once import c_program
 from tests.support.table_builder import TableBuilder
 
 RUN_SECONDS_MAX = 120
 
 
 @pytest.fixture(scope="session")
-def probe(tmp_path_factory: pytest.TempPathFactory) -> Run:
+def probe() -> Run:
     """Run the probe: an action, a table, further words."""
-    program = compiled([PROGRAMS / "probe.c"], tmp_path_factory.mktemp("probe") / "probe")
+    program = c_program([PROGRAMS / "probe.c"])
 
     def run(*words: object, **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

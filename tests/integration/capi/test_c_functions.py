@@ -10,7 +10,8 @@ import pytest
 
 import lazydelta as ld
 from lazydelta.capi.build import SOURCES
-from tests.support.capi_library import EXAMPLES, Run, c_environment, compiled, library_folder
+from tests.support.capi_library import EXAMPLES, Run, c_environment, library_folder
+from tests.support.compiled_once import c_program
 from tests.support.table_builder import TableBuilder
 
 
@@ -100,8 +101,8 @@ def test_calls_that_lack_something_are_refused(probe: Run, mixed_table: Path) ->
     assert "not UTF-8" in done.stdout and "fix:" in done.stdout
 
 
-def test_the_example_lists_files(tmp_path: Path, mixed_table: Path) -> None:
-    program = compiled([EXAMPLES / "list_files.c"], tmp_path / "list_files")
+def test_the_example_lists_files(mixed_table: Path) -> None:
+    program = c_program([EXAMPLES / "list_files.c"])
     done = subprocess.run(
         [program, mixed_table, "3"], capture_output=True, text=True, check=False, env=c_environment()
     )

@@ -12,9 +12,12 @@ import pytest
 import lazydelta as ld
 from lazydelta.capi.build import LIBRARY, SOURCES
 from tests.support.actions import add, stats
-from tests.support.capi_library import PROGRAMS, Run, c_environment, compiled, library_folder
+from tests.support.capi_library import PROGRAMS, Run, c_environment, library_folder
+from tests.support.compiled_once import c_program
 from tests.support.row_tables import readings_table
 from tests.support.table_builder import TableBuilder
+
+OTHER = pytest.mark.long("other moments at which the same process ends")
 
 
 @pytest.fixture(scope="module")
@@ -76,12 +79,13 @@ def test_a_child_scans_if_its_parent_had_not_and_is_refused_otherwise(probe: Run
 def test_a_process_may_end_with_streams_half_read_or_threads_that_scan(
     probe: Run, readings: str, action: str
 ) -> None:
-    for _ in range(2):
-        done = probe(action, readings)
-        assert (done.returncode, done.stderr) == (0, "")
+    done = probe(action, readings)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("milliseconds", [150, 400, 700, 1000, 1400])
+@pytest.mark.parametrize(
+    "milliseconds", [150, 700, *(pytest.param(at, marks=OTHER) for at in (400, 1000, 1400))]
+)
 def test_a_process_may_end_while_the_first_scans_or_the_start_of_python_are_under_way(
     probe: Run, many_files: Path, milliseconds: int
 ) -> None:
@@ -90,9 +94,8 @@ def test_a_process_may_end_while_the_first_scans_or_the_start_of_python_are_unde
 
 
 def test_a_callback_may_end_the_process_while_other_threads_scan(probe: Run, many_files: Path) -> None:
-    for _ in range(2):
-        done = probe("leave-within", many_files)
-        assert (done.returncode, done.stderr) == (3, "")
+    done = probe("leave-within", many_files)
+    assert (done.returncode, done.stderr) == (3, "")
 
 
 def test_a_scan_within_exit_is_refused(probe: Run, readings: str) -> None:
@@ -132,8 +135,8 @@ def test_an_interrupt_ends_the_host_as_it_always_did(probe: Run, readings: str) 
         assert running.wait(120) == -signal.SIGINT
 
 
-def test_a_host_may_load_the_library_for_itself_alone_and_unload_it(tmp_path: Path, readings: str) -> None:
-    program = compiled([PROGRAMS / "plugin.c"], tmp_path / "plugin", with_library=False)
+def test_a_host_may_load_the_library_for_itself_alone_and_unload_it(readings: str) -> None:
+    program = c_program([PROGRAMS / "plugin.c"], with_library=False)
     done = subprocess.run(
         [program, library_folder() / LIBRARY, readings],
         capture_output=True,
@@ -165,11 +168,9 @@ def test_memory_does_not_grow_with_the_number_of_calls(probe: Run, readings: str
     assert after - before < 8 * 1024, f"{after - before} KB more after 100 rounds"
 
 
-def test_the_parts_in_c_give_back_what_they_take(tmp_path: Path) -> None:
+def test_the_parts_in_c_give_back_what_they_take() -> None:
     sources = [SOURCES / name for name in ("deliver.c", "streams.c", "presence.c", "last_error.c")]
-    program = compiled(
-        [PROGRAMS / "parts.c", *sources], tmp_path / "parts", sanitize=True, with_library=False
-    )
+    program = c_program([PROGRAMS / "parts.c", *sources], sanitize=True, with_library=False)
     done = subprocess.run([program], capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
     first = ["p1 11 11 - b=x/3 c=null/0 uu:ab:5:5:11 mine", "p2 22 0 - mine", "= 0"]
@@ -183,11 +184,9 @@ def test_the_parts_in_c_give_back_what_they_take(tmp_path: Path) -> None:
     ]
 
 
-def test_the_library_runs_clean_under_the_sanitizers(
-    tmp_path: Path, mixed_table: Path, readings: str
-) -> None:
+def test_the_library_runs_clean_under_the_sanitizers(mixed_table: Path, readings: str) -> None:
     """Leaks are the matter of the test above: Python, which never ends, would be reported as one."""
-    program = compiled([PROGRAMS / "probe.c"], tmp_path / "probe", sanitize=True)
+    program = c_program([PROGRAMS / "probe.c"], sanitize=True)
     environment = c_environment(ASAN_OPTIONS="detect_leaks=0", UBSAN_OPTIONS="print_stacktrace=1")
     for words in (
         ("files", mixed_table, '{"with_stats": true}'),

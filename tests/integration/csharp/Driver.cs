@@ -1,4 +1,5 @@
 // What the tests do in C#: Driver ACTION …. Each action prints what the test compares.
+// `Driver resident` takes actions from its input, a line of JSON each, and answers with a line of JSON.
 using System;
 using System.Collections.Generic;
 using System.Diagnostics;
@@ -18,6 +19,16 @@ internal static class Driver
     private static int Main(string[] words)
     {
         output = new StreamWriter(Console.OpenStandardOutput(), new UTF8Encoding(false)) { AutoFlush = false };
+        if (words[0] == "resident") return Resident();
+        int code = CodeOf(words, out string error);
+        if (error != "") Console.Error.WriteLine(error);
+        output.Flush();
+        return code;
+    }
+
+    private static int CodeOf(string[] words, out string error)
+    {
+        error = "";
         try
         {
             Run(words).GetAwaiter().GetResult();
@@ -25,21 +36,37 @@ internal static class Driver
         }
         catch (DeltaException problem)
         {
-            Console.Error.WriteLine(problem.Message);
+            error = problem.Message;
             return (int)problem.Code;
         }
-        finally
+    }
+
+    // Many actions in one process: their exit code, output and error, as a process of their own would give them.
+    private static int Resident()
+    {
+        StreamWriter answers = output;
+        foreach (string line in Lines())
         {
+            string[] words = ((List<object>)JsonReader.Read(line)).Cast<string>().ToArray();
+            var told = new MemoryStream();
+            output = new StreamWriter(told, new UTF8Encoding(false));
+            var answer = new JsonWriter();
+            answer.Add("code", CodeOf(words, out string error));
             output.Flush();
+            answer.Add("out", Encoding.UTF8.GetString(told.ToArray()));
+            answer.Add("err", error == "" ? "" : error + "\n");
+            answers.WriteLine(answer);
+            answers.Flush();
         }
+        return 0;
     }
 
     private static async Task Run(string[] words)
     {
         switch (words[0])
         {
-            case "json": ReadAll(); break;
-            case "predicate": WriteConditions(); break;
+            case "json": ReadAll(words.Skip(1)); break;
+            case "predicate": WriteConditions(words.Skip(1)); break;
             case "callback": Callback(words[1], words[2] == "-" ? null : words[2], ulong.Parse(words[3]), int.Parse(words[4])); break;
             case "throw": Throw(words[1]); break;
             case "forget": Forget(words[1]); break;
@@ -297,10 +324,10 @@ internal static class Driver
         }
     }
 
-    // A line of JSON in, the same value in one spelling out, or the error.
-    private static void ReadAll()
+    // Texts of JSON in, the same values in one spelling out, or the errors.
+    private static void ReadAll(IEnumerable<string> texts)
     {
-        foreach (string line in Lines())
+        foreach (string line in texts)
         {
             try
             {
@@ -313,9 +340,9 @@ internal static class Driver
         }
     }
 
-    private static void WriteConditions()
+    private static void WriteConditions(IEnumerable<string> texts)
     {
-        foreach (string line in Lines())
+        foreach (string line in texts)
         {
             try
             {

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
 
 import lazydelta as ld
-from tests.support.capi_library import Run
+from tests.support.csharp import Driver
+from tests.support.settling import settled
 from tests.support.sharing_stub import TOKEN, SharingStub, sharing_stub
 from tests.support.table_builder import TableBuilder
 
@@ -22,7 +22,7 @@ def many_files(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_files_of_the_delta_format_are_those_of_the_scan(
-    driver: Run, stub: SharingStub, shared_table: str
+    driver: Driver, stub: SharingStub, shared_table: str
 ) -> None:
     done = driver("list", "http", stub.url, TOKEN, "share.schema.good")
     assert done.returncode == 0, done.stderr
@@ -38,12 +38,12 @@ def test_files_of_the_delta_format_are_those_of_the_scan(
     assert asked["body"] == {}
 
 
-def test_files_of_the_parquet_format_come_too(driver: Run, stub: SharingStub) -> None:
+def test_files_of_the_parquet_format_come_too(driver: Driver, stub: SharingStub) -> None:
     done = driver("list", "http", stub.url, TOKEN, "share/schema/parquet")
     assert (done.returncode, len(done.stdout.splitlines())) == (0, 18), done.stderr
 
 
-def test_a_filter_and_hints_reach_the_server(driver: Run, stub: SharingStub, shared_table: str) -> None:
+def test_a_filter_and_hints_reach_the_server(driver: Driver, stub: SharingStub, shared_table: str) -> None:
     predicate = '{"kind": {"in": ["plain", "x\'y\\"z\\\\"]}, "value": {"gte": 1}}'
     done = driver(
         "list", "http", stub.url, TOKEN, "a.b.good", f"predicate={predicate}", "rows=7", "version=1"
@@ -57,7 +57,7 @@ def test_a_filter_and_hints_reach_the_server(driver: Run, stub: SharingStub, sha
     assert stub.requests[1]["body"] == {"jsonPredicateHints": own}
 
 
-def test_a_limit_counts_files_and_ends_the_servers_scan(driver: Run, many_files: str) -> None:
+def test_a_limit_counts_files_and_ends_the_servers_scan(driver: Driver, many_files: str) -> None:
     with sharing_stub(many_files) as stub:
         done = driver("list", "http", stub.url, TOKEN, "a.b.good", "limit=4")
         assert (done.returncode, len(done.stdout.splitlines())) == (0, 4), done.stderr
@@ -67,7 +67,7 @@ def test_a_limit_counts_files_and_ends_the_servers_scan(driver: Run, many_files:
 
 @pytest.mark.parametrize("option", ["limit=0", "predicate=", "predicate= ", "predicate=null"])
 def test_no_limit_and_no_filter_can_be_said_in_several_ways(
-    driver: Run, stub: SharingStub, shared_table: str, option: str
+    driver: Driver, stub: SharingStub, shared_table: str, option: str
 ) -> None:
     over_http = driver("list", "http", stub.url, TOKEN, "a.b.good", option)
     in_process = driver("list", "native", shared_table, option)
@@ -76,7 +76,7 @@ def test_no_limit_and_no_filter_can_be_said_in_several_ways(
     assert stub.requests[0]["body"] == {}
 
 
-def test_pages_are_followed(driver: Run, stub: SharingStub) -> None:
+def test_pages_are_followed(driver: Driver, stub: SharingStub) -> None:
     done = driver("list", "http", stub.url, TOKEN, "a.b.pages")
     assert (done.returncode, len(done.stdout.splitlines())) == (0, 18), done.stderr
     assert [asked["body"].get("pageToken") for asked in stub.requests] == [None, "5", "10", "15"]
@@ -88,10 +88,10 @@ def test_pages_are_followed(driver: Run, stub: SharingStub) -> None:
 
 @pytest.mark.parametrize("action", ["break", "dispose"])
 def test_leaving_early_ends_the_servers_scan_while_the_client_lives(
-    driver: Run, many_files: str, action: str
+    driver: Driver, many_files: str, action: str
 ) -> None:
     with sharing_stub(many_files) as stub:
-        running = driver.start(action, "http", stub.url, TOKEN, "a.b.good")  # type: ignore[attr-defined]
+        running = driver.start(action, "http", stub.url, TOKEN, "a.b.good")
         with running:
             assert running.stdout.readline()
             assert stub.wait_for_end(1) == ["left"]
@@ -100,27 +100,25 @@ def test_leaving_early_ends_the_servers_scan_while_the_client_lives(
         assert stub.lines_sent < 20_000
 
 
-def test_cancelling_a_wait_without_end_ends_it_and_the_servers_scan(driver: Run, stub: SharingStub) -> None:
+def test_cancelling_a_wait_without_end_ends_it_and_the_servers_scan(
+    driver: Driver, stub: SharingStub
+) -> None:
     done = driver("cancel-waiting", "http", stub.url, TOKEN, "a.b.slow")
     assert done.stdout.split() == ["OperationCanceledException"], done.stderr
     assert stub.wait_for_end(1) == ["left"]
 
 
-def test_scans_run_side_by_side_on_connections_of_their_own(driver: Run, stub: SharingStub) -> None:
+def test_scans_run_side_by_side_on_connections_of_their_own(driver: Driver, stub: SharingStub) -> None:
     done = driver("many", "http", stub.url, TOKEN, "a.b.good")
     assert done.stdout.split() == ["18"] * 8, done.stderr
 
 
-def test_a_caller_who_rests_holds_the_server_back(driver: Run, many_files: str) -> None:
+def test_a_caller_who_rests_holds_the_server_back(driver: Driver, many_files: str) -> None:
     with sharing_stub(many_files) as stub:
-        running = driver.start("stall", "http", stub.url, TOKEN, "a.b.good")  # type: ignore[attr-defined]
+        running = driver.start("stall", "http", stub.url, TOKEN, "a.b.good")
         with running:
             assert running.stdout.readline() == "stalled\n"
-            before = -1
-            while before != stub.lines_sent:
-                before = stub.lines_sent
-                time.sleep(0.3)
-            assert before < 20_000
+            assert settled(lambda: stub.lines_sent) < 20_000
             out, _ = running.communicate("\n", timeout=120)
             assert out == "20000\n"
 
@@ -145,7 +143,7 @@ def test_a_caller_who_rests_holds_the_server_back(driver: Run, many_files: str) 
     ],
 )
 def test_a_server_that_refuses_or_breaks_off_is_an_error_never_a_shorter_list(
-    driver: Run, stub: SharingStub, asked: tuple[str, str], code: int, words: str
+    driver: Driver, stub: SharingStub, asked: tuple[str, str], code: int, words: str
 ) -> None:
     table, token = asked
     done = driver("list", "http", stub.url, token, table)
@@ -154,6 +152,6 @@ def test_a_server_that_refuses_or_breaks_off_is_an_error_never_a_shorter_list(
     assert token == "-" or token not in done.stderr
 
 
-def test_a_server_that_is_not_there_is_an_error(driver: Run) -> None:
+def test_a_server_that_is_not_there_is_an_error(driver: Driver) -> None:
     done = driver("list", "http", "http://127.0.0.1:9/delta-sharing", TOKEN, "a.b.c")
     assert done.returncode == 7 and "fix:" in done.stderr

@@ -7,7 +7,7 @@ import random
 
 import lazydelta as ld
 from lazydelta.predicate import parse_where
-from tests.support.capi_library import Run
+from tests.support.csharp import Driver
 
 GOOD = [
     "null",
@@ -66,25 +66,25 @@ BAD = [
 ]
 
 
-def test_values_are_read_as_python_reads_them(driver: Run) -> None:
+def test_values_are_read_as_python_reads_them(driver: Driver) -> None:
     made = [
         *GOOD,
         *(json.dumps(_value(random.Random(seed), 0), ensure_ascii=seed % 2 == 0) for seed in range(300)),
     ]
-    done = driver("json", given="\n".join(made) + "\n")
+    done = driver("json", *made)
     found = done.stdout.splitlines()
     assert len(found) == len(made), done.stderr
     for text, line in zip(made, found, strict=True):
         assert json.loads(line) == json.loads(text), text
 
 
-def test_what_is_not_json_is_refused(driver: Run) -> None:
-    done = driver("json", given="\n".join(BAD) + "\n")
+def test_what_is_not_json_is_refused(driver: Driver) -> None:
+    done = driver("json", *BAD)
     found = done.stdout.splitlines()
     assert [text for text, line in zip(BAD, found, strict=True) if not line.startswith("! not JSON")] == []
 
 
-def test_a_filter_as_sql_means_what_its_json_means(driver: Run) -> None:
+def test_a_filter_as_sql_means_what_its_json_means(driver: Driver) -> None:
     filters = [
         '{"date": "2026-02-08"}',
         '{"a": 1, "b": {"gte": 1.5, "lt": 9}}',
@@ -93,17 +93,17 @@ def test_a_filter_as_sql_means_what_its_json_means(driver: Run) -> None:
         '{"odd name": true, "1st": {"like": "a%"}, "a": {"is_null": false}}',
         '{"a": {"gt": -30.5, "lte": "z", "ne": 0}}',
     ]
-    done = driver("predicate", given="\n".join(filters) + "\n")
+    done = driver("predicate", *filters)
     for text, line in zip(filters, done.stdout.splitlines(), strict=True):
         assert str(parse_where(line)) == str(parse_where(text)), line
 
 
-def test_an_empty_list_which_sql_cannot_spell_is_left_out_of_the_hints(driver: Run) -> None:
-    done = driver("predicate", given='{"a": 1, "b": []}\n{"b": {"not_in": []}}\n')
+def test_an_empty_list_which_sql_cannot_spell_is_left_out_of_the_hints(driver: Driver) -> None:
+    done = driver("predicate", '{"a": 1, "b": []}', '{"b": {"not_in": []}}')
     assert done.stdout.splitlines() == ["a = 1", ""]
 
 
-def test_a_filter_of_another_form_is_refused(driver: Run) -> None:
+def test_a_filter_of_another_form_is_refused(driver: Driver) -> None:
     filters = [
         '{"a": {}}',
         '{"a": {"near": 1}}',
@@ -111,7 +111,7 @@ def test_a_filter_of_another_form_is_refused(driver: Run) -> None:
         '{"a": {"eq": [1]}}',
         '{"a": [[1]]}',
     ]
-    done = driver("predicate", given="\n".join(filters) + "\n")
+    done = driver("predicate", *filters)
     assert [line[:1] for line in done.stdout.splitlines()] == ["!"] * len(filters)
     for text in filters:
         try:

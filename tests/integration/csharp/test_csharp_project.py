@@ -8,13 +8,15 @@ import tomllib
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+import pytest
+
 import lazydelta as ld
-from tests.support.capi_library import c_environment, library_folder
+from tests.support.compiled_once import compiled_once
+from tests.support.csharp import CLIENT, csharp_environment
 from tests.support.mono import LANGUAGE_VERSION, mono
 from tests.support.sharing_stub import SharingStub
 
 ROOT = Path(__file__).resolve().parents[3]
-CLIENT = ROOT / "clients" / "csharp"
 AROUND = """
 using System; using System.Collections.Generic; using System.Threading; using System.Threading.Tasks;
 using LazyDelta;
@@ -22,6 +24,18 @@ public class Blocks {
 static CancellationToken token;
 static Task<List<DeltaFile>> All(IAsyncEnumerable<DeltaFile> files) { return null; }
 """
+
+
+@pytest.fixture(scope="module")
+def example(client: Path) -> Path:
+    """The program of the example, compiled against the client."""
+    source = CLIENT / "example" / "ListFiles.cs"
+
+    def make(folder: Path) -> None:
+        references = (f"-r:{client}", "-r:System.Net.Http.dll")
+        mono().compiled([source], folder / "ListFiles.exe", *references)
+
+    return compiled_once("csharp-example", [source, client, *mono().command], make) / "ListFiles.exe"
 
 
 def test_the_project_file_compiles_what_mono_compiles() -> None:
@@ -35,14 +49,14 @@ def test_the_project_file_compiles_what_mono_compiles() -> None:
     assert project.findtext(".//Version") == package["version"]
 
 
-def test_the_example_lists_files_in_process(client: Path, shared_table: str, tmp_path: Path) -> None:
-    done = _example(client, tmp_path, shared_table, "3")
+def test_the_example_lists_files_in_process(example: Path, client: Path, shared_table: str) -> None:
+    done = _run(example, client, shared_table, "3")
     expected = [f"{file.path}\t{file.size}" for file in ld.open(shared_table).scan(limit=3).files()]
     assert (done.returncode, done.stdout.splitlines()) == (0, expected), done.stderr
 
 
-def test_the_example_says_what_a_server_refused(client: Path, stub: SharingStub, tmp_path: Path) -> None:
-    done = _example(client, tmp_path, "share.schema.good", "3", stub.url)
+def test_the_example_says_what_a_server_refused(example: Path, client: Path, stub: SharingStub) -> None:
+    done = _run(example, client, "share.schema.good", "3", stub.url)
     assert done.returncode == 8 and "who are you?" in done.stderr
 
 
@@ -71,13 +85,7 @@ def _loops(block: str) -> str:
     return re.sub(pattern, r"foreach (DeltaFile \1 in await All(\2))\n", without_usings)
 
 
-def _example(client: Path, tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    program = tmp_path / "ListFiles.exe"
-    references = (f"-r:{client}", "-r:System.Net.Http.dll")
-    mono().compiled([CLIENT / "example" / "ListFiles.cs"], program, *references)
-    environment = c_environment(LD_LIBRARY_PATH=str(library_folder()), MONO_PATH=str(client.parent))
-    environment |= {
-        name: mono().environment[name] for name in ("MONO_CFG_DIR",) if name in mono().environment
-    }
-    command = [*mono().command, str(program), *words]
+def _run(example: Path, client: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = {**csharp_environment(), "MONO_PATH": str(client.parent)}
+    command = [*mono().command, str(example), *words]
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=120)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import lazydelta as ld
-from tests.support.capi_library import Run
+from tests.support.csharp import Driver
 from tests.support.row_tables import eventually, readings_table
 from tests.support.serving import RunningServer, running_server
 from tests.support.table_builder import TableBuilder
@@ -46,7 +46,7 @@ def server(
 
 
 def test_files_are_those_of_the_scan_in_process(
-    driver: Run, server: RunningServer, shared_table: str
+    driver: Driver, server: RunningServer, shared_table: str
 ) -> None:
     done = driver("list", "http", _endpoint(server), TOKEN, "lake.own.mixed")
     assert done.returncode == 0, done.stderr
@@ -59,14 +59,14 @@ def test_files_are_those_of_the_scan_in_process(
     assert vectors == [str(file.deletion_vector.cardinality) for file in files if file.deletion_vector]
 
 
-def test_a_path_is_a_url_that_gives_the_file(driver: Run, server: RunningServer, readings: str) -> None:
+def test_a_path_is_a_url_that_gives_the_file(driver: Driver, server: RunningServer, readings: str) -> None:
     done = driver("list", "http", _endpoint(server), TOKEN, "lake.own.readings", "limit=1")
     (file,) = ld.open(readings).scan(limit=1).files()
     with urllib.request.urlopen(json.loads(done.stdout)["path"], timeout=60) as answer:
         assert answer.read() == (Path(readings) / file.path).read_bytes()
 
 
-def test_a_filter_leaves_out_the_same_files(driver: Run, server: RunningServer, readings: str) -> None:
+def test_a_filter_leaves_out_the_same_files(driver: Driver, server: RunningServer, readings: str) -> None:
     predicate = '{"_event_hour": {"gte": "2026021002"}}'
     done = driver("list", "http", _endpoint(server), TOKEN, "lake.own.readings", f"predicate={predicate}")
     sizes = [json.loads(line)["size"] for line in done.stdout.splitlines()]
@@ -75,8 +75,10 @@ def test_a_filter_leaves_out_the_same_files(driver: Run, server: RunningServer, 
 
 
 @pytest.mark.parametrize("action", ["break", "dispose"])
-def test_leaving_early_ends_the_scan_of_the_server(driver: Run, server: RunningServer, action: str) -> None:
-    running = driver.start(action, "http", _endpoint(server), TOKEN, "lake.own.many")  # type: ignore[attr-defined]
+def test_leaving_early_ends_the_scan_of_the_server(
+    driver: Driver, server: RunningServer, action: str
+) -> None:
+    running = driver.start(action, "http", _endpoint(server), TOKEN, "lake.own.many")
     with running:
         assert running.stdout.readline()
         assert eventually(lambda: _scans_running(server) == 0)
@@ -84,12 +86,12 @@ def test_leaving_early_ends_the_scan_of_the_server(driver: Run, server: RunningS
         running.communicate("\n", timeout=120)
 
 
-def test_every_file_of_a_large_answer_arrives(driver: Run, server: RunningServer) -> None:
+def test_every_file_of_a_large_answer_arrives(driver: Driver, server: RunningServer) -> None:
     done = driver("count", "http", _endpoint(server), TOKEN, "lake.own.many")
     assert done.stdout.split()[:2] == ["40000", "40000000"], done.stderr
 
 
-def test_what_the_server_refuses_has_its_code(driver: Run, server: RunningServer) -> None:
+def test_what_the_server_refuses_has_its_code(driver: Driver, server: RunningServer) -> None:
     refused = driver("list", "http", _endpoint(server), "wrong", "lake.own.readings")
     assert refused.returncode == 8 and "fix:" in refused.stderr
     unknown = driver("list", "http", _endpoint(server), TOKEN, "lake.own.nothing")
