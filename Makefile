@@ -8,6 +8,8 @@ CACHE := $(CURDIR)/.cache
 WORKERS ?= 2
 # Above the first number `make test` warns, above the second it fails.
 CPU_MINUTES ?= 100,120
+# Runs a command so that it finds Java 17 or newer; where there is none, it is fetched into the cache.
+WITH_JAVA := $(BIN)/python requirements/machine.py with-java
 PYTEST := $(BIN)/pytest --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export LAZYDELTA_CACHE := $(CACHE)
@@ -20,17 +22,13 @@ help: ## Show this list.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 $(VENV)/.stamp: requirements/dev.lock pyproject.toml
-	@$(PYTHON) requirements/check_machine.py python
+	@$(PYTHON) requirements/machine.py check
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements/dev.lock
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
 venv: $(VENV)/.stamp ## Make the virtual environment.
-
-.PHONY: java
-java:
-	@$(PYTHON) requirements/check_machine.py java
 
 lint: venv ## Format check, lint, types, import contract.
 	$(BIN)/ruff format --check src tests bench fuzz requirements docs examples
@@ -41,11 +39,11 @@ lint: venv ## Format check, lint, types, import contract.
 unit: venv ## The fast tests: no Spark, no servers.
 	$(PYTEST) tests/unit tests/property tests/test_tidy.py
 
-test: java lint ## Everything: lint, types, imports, all tests with their real servers.
-	$(PYTEST) --cache-clear --cpu-minutes $(CPU_MINUTES)
+test: venv lint ## Everything: lint, types, imports, all tests with their real servers.
+	$(WITH_JAVA) $(PYTEST) --cache-clear --cpu-minutes $(CPU_MINUTES)
 
-test-long: java venv ## What repeats or stresses: kill loops, soaks, large tables, all variations. Hours.
-	$(PYTEST) --long
+test-long: venv ## What repeats or stresses: kill loops, soaks, large tables, all variations. Hours.
+	$(WITH_JAVA) $(PYTEST) --long
 
 # Options, such as MUTANTS="--seed 2 --only scan"; MUTANTS=--help lists them.
 .PHONY: mutants

@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 from bench.tables import REPOSITORY, cache_folder
+from tests.support import java_program
 
 PEERS = Path(__file__).resolve().parent / "peers"
 _KERNEL_SOURCE = PEERS / "KernelReader.java"
@@ -42,14 +43,7 @@ def java_command() -> list[str]:
     jars = _delta_jars()
     spark_jars = _pyspark_folder() / "jars" / "*"
     class_path = os.pathsep.join([*map(str, jars), str(spark_jars)])
-    classes = cache_folder() / "peers" / "kernel-java"
-    stamp, wanted = classes / ".stamp", _digest(_KERNEL_SOURCE) + str(len(jars))
-    if not stamp.exists() or stamp.read_text() != wanted:
-        classes.mkdir(parents=True, exist_ok=True)
-        compile_it = ["javac", "-cp", class_path, "-d", str(classes), str(_KERNEL_SOURCE)]
-        subprocess.run(compile_it, check=True)
-        stamp.write_text(wanted)
-    return ["java", "-cp", os.pathsep.join([str(classes), class_path]), "KernelReader"]
+    return java_program.java_command(_KERNEL_SOURCE, class_path)
 
 
 def _delta_jars() -> list[Path]:

@@ -222,7 +222,7 @@ def _held() -> tuple[int, int]:
     for process in _processes():
         with suppress(psutil.Error):
             held = process.memory_info().rss
-            if process.name() == "java":
+            if process.name().startswith("java"):
                 java += held
             else:
                 others += held

@@ -217,7 +217,7 @@ def _looked() -> tuple[float, _Held]:
             continue
         # Python processes that ended in between are counted by the one that started them.
         seconds += used.user + used.system + used.children_user + used.children_system
-        if name == "java":
+        if name.startswith("java"):
             jvm = max(jvm, held)
         elif name.startswith("python"):
             worker = max(worker, held)

@@ -1,29 +1,29 @@
 # Demos and benchmarks. Tables and the readers' environments are kept in the cache.
 .PHONY: demo demo-log bench bench-full bench-sidecar bench-sidecar-full ladder ladder-full bench-rows bench-rows-full
 
-demo: java venv ## Telemetry ingested on local Spark, its layout, scans and checks.
-	$(BIN)/python -m bench.demo
+demo: venv ## Telemetry ingested on local Spark, its layout, scans and checks.
+	$(WITH_JAVA) $(BIN)/python -m bench.demo
 
 demo-log: venv ## A million-file log, scanned lazily beside delta-rs.
 	$(BIN)/python -m bench.demo_log
 
-bench: java venv ## Every reader on 100,000 and a million files: minutes.
-	$(BIN)/python -m bench.run
+bench: venv ## Every reader on 100,000 and a million files: minutes.
+	$(WITH_JAVA) $(BIN)/python -m bench.run
 
-bench-full: java venv ## A million and ten million files, and every promise judged.
-	$(BIN)/python -m bench.run --full
+bench-full: venv ## A million and ten million files, and every promise judged.
+	$(WITH_JAVA) $(BIN)/python -m bench.run --full
 
-bench-sidecar: java venv ## Sidecars by both feeders and over a table that grows: minutes.
-	$(BIN)/python -m bench.sidecars
+bench-sidecar: venv ## Sidecars by both feeders and over a table that grows: minutes.
+	$(WITH_JAVA) $(BIN)/python -m bench.sidecars
 
-bench-sidecar-full: java venv ## The same with a million files and a hundred checkpoints.
-	$(BIN)/python -m bench.sidecars --full
+bench-sidecar-full: venv ## The same with a million files and a hundred checkpoints.
+	$(WITH_JAVA) $(BIN)/python -m bench.sidecars --full
 
-ladder: java venv ## The ladder from L0 to L8 on a million files: about half an hour.
-	$(BIN)/python -m bench.ladder
+ladder: venv ## The ladder from L0 to L8 on a million files: about half an hour.
+	$(WITH_JAVA) $(BIN)/python -m bench.ladder
 
-ladder-full: java venv ## The same on ten million files, every promise judged; writes docs/ladder.md.
-	$(BIN)/python -m bench.ladder --full
+ladder-full: venv ## The same on ten million files, every promise judged; writes docs/ladder.md.
+	$(WITH_JAVA) $(BIN)/python -m bench.ladder --full
 
 bench-rows: venv ## Rows beside other readers on a million files and half a gigabyte: minutes.
 	$(BIN)/python -m bench.rows
@@ -32,8 +32,8 @@ bench-rows-full: venv ## The same on ten million files and 5 GB, every promise j
 	$(BIN)/python -m bench.rows --full
 
 .PHONY: chaos
-chaos: java venv ## Writers, upkeep, kills and faults beside readers, every answer checked: ten minutes.
-	$(BIN)/python -m bench.chaos $(CHAOS)
+chaos: venv ## Writers, upkeep, kills and faults beside readers, every answer checked: ten minutes.
+	$(WITH_JAVA) $(BIN)/python -m bench.chaos $(CHAOS)
 
 .PHONY: bench-many soak
 
@@ -64,9 +64,9 @@ scale: venv ## The same queries from ten thousand files to a billion, on simulat
 	$(BIN)/python -m bench.scale.run
 
 .PHONY: bench-spark-read
-bench-spark-read: java venv ## Reads in Spark beside Delta's own source, plans of a million files: minutes.
-	$(BIN)/python -m bench.spark_read
+bench-spark-read: venv ## Reads in Spark beside Delta's own source, plans of a million files: minutes.
+	$(WITH_JAVA) $(BIN)/python -m bench.spark_read
 
 .PHONY: bench-spark-build
-bench-spark-build: java venv ## The sidecar of ten million files by Spark on two cores, and gone on with: minutes.
-	$(BIN)/python -m bench.spark_build
+bench-spark-build: venv ## The sidecar of ten million files by Spark on two cores, and gone on with: minutes.
+	$(WITH_JAVA) $(BIN)/python -m bench.spark_build

@@ -15,6 +15,8 @@ pytest_plugins = [
     "tests.support.costs",
     "tests.support.suites",
     "tests.support.workers",
+    "tests.support.skips",
+    "tests.support.machine_parts",
     "tests.support.hypothesis_profile",
     "tests.support.servers",
     "tests.support.slow_lake",

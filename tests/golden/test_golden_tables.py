@@ -46,7 +46,7 @@ ANNOUNCED = (
 # not open a table whose metaData has no schema.
 DELTA_RS_READS_OTHERWISE = re.compile(r"canonicalized-paths|deltalog-commit-info")
 
-needs_golden = pytest.mark.skipif(not NAMES, reason="no golden tables: set LAZYDELTA_GOLDEN to their folder")
+needs_golden = pytest.mark.skipif(not NAMES, reason="the golden tables are missing")
 pytestmark = needs_golden
 
 

@@ -26,6 +26,7 @@ from tests.support.random_lake_answers import Answer, counted, rows_of, spark_an
 from tests.support.random_lake_features import features_of
 from tests.support.random_lake_filters import Filter
 from tests.support.random_lake_peers import CannotReadError, DuckDelta, delta_rs_rows
+from tests.support.skips import skip
 from tests.support.spark_reads import by_each_reader
 from tests.support.spark_settings import configured
 
@@ -265,7 +266,7 @@ def test_every_feature_was_met_and_every_peer_compared() -> None:
     told = "\n".join(f"{count:6} {what}" for what, count in sorted(SEEN.items()))
     print(told)
     if SEEN["tables"] < USUAL_TABLES or FIRST_SEED:
-        pytest.skip("only some of the usual tables were made")
+        skip("some usual tables are missing")
     lacking = [name for name in FEATURES if not SEEN[name]]
     assert lacking == [], told
     assert SEEN["filters that keep some"] > SEEN["filters"] / 10, told

@@ -11,10 +11,14 @@ import hashlib
 import os
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from lazydelta.capi.build import LIBRARY, SANITIZERS, SOURCES, build, compiler
+from lazydelta.capi.build import LIBRARY, SANITIZERS, SOURCES, build, compiler, lacking_of_python
+from tests.support.apt import has_apt, unpacked
+from tests.support.machine_parts import has_sanitizers, prepare_compiler
+from tests.support.skips import skip
 
 HERE = Path(__file__).resolve()
 PROGRAMS = HERE.parents[1] / "integration" / "capi"
@@ -29,6 +33,10 @@ def cache_folder() -> Path:
 
 def library_folder(*, sanitize: bool = False) -> Path:
     """The folder of the library; one process builds at a time."""
+    prepare_compiler()
+    if sanitize and not has_sanitizers():
+        skip("the sanitizers are missing")
+    parts = _python_parts()
     digest = hashlib.sha256(f"{sys.executable} {sys.version} {sanitize}".encode())
     for path in [*sorted(SOURCES.iterdir()), SOURCES.parent / "build.py"]:
         digest.update(path.read_bytes())
@@ -37,14 +45,30 @@ def library_folder(*, sanitize: bool = False) -> Path:
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / LIBRARY).exists():
-            build(folder, sanitize=sanitize)
+            build(folder, sanitize=sanitize, below=parts)
     return folder
+
+
+def _python_parts() -> Path | None:
+    """The folder below which Python's headers and library are; None: they are at their place.
+
+    Debian packs both separately, so that a machine may have its Python without them.
+    """
+    if lacking_of_python() is None:
+        return None
+    name = f"python{sysconfig.get_config_var('LDVERSION')}"
+    if not has_apt() or sysconfig.get_path("include") != f"/usr/include/{name}":
+        skip("Python's headers are missing")
+    return unpacked(cache_folder() / "python", (f"lib{name}-dev",), done=name, versions={})
 
 
 def compiled(
     sources: Sequence[Path], target: Path, *, sanitize: bool = False, with_library: bool = True
 ) -> Path:
     """A program of these sources; warnings are errors."""
+    prepare_compiler()
+    if sanitize and not has_sanitizers():
+        skip("the sanitizers are missing")
     flags = ["-std=gnu11", "-O1", "-g", "-pthread", "-Wall", "-Wextra", "-Werror", f"-I{SOURCES}"]
     flags += SANITIZERS if sanitize else ()
     linked: list[str] = []

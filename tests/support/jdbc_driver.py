@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.jars import fetch_jars
+from tests.support.java_program import java_command
 from tests.support.spark import cache_folder
 
 VERSION = "18.3.0"
@@ -38,8 +39,9 @@ def driver_jar() -> Path:
 def ask(address: str, questions: list[list[str]], *, options: dict[str, str] | None = None) -> list[Any]:
     """Answers of the driver; `options` are its own."""
     given = "&".join(f"{key}={value}" for key, value in {"useEncryption": "false", **(options or {})}.items())
-    command = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Duser.timezone=UTC"]
-    command += ["--add-opens=java.base/java.nio=ALL-UNNAMED", "--class-path", str(driver_jar()), str(PROGRAM)]
+    flags = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Duser.timezone=UTC"]
+    flags += ["--add-opens=java.base/java.nio=ALL-UNNAMED"]
+    command = java_command(PROGRAM, str(driver_jar()), flags)
     command.append(f"jdbc:arrow-flight-sql://{address}?{given}")
     asked = "".join("\t".join(question) + "\n" for question in questions)
     done = subprocess.run(

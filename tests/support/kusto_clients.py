@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.jars import fetch_jars
+from tests.support.java_program import java_command
 from tests.support.node import installed, node
 from tests.support.spark import cache_folder
 
@@ -37,10 +38,10 @@ def ask_node(url: str, questions: list[Question], *, token: str = "") -> list[An
 
 def ask_java(url: str, questions: list[Question], *, token: str = "") -> list[Any]:
     """Answers of the client from Maven."""
-    command = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Duser.timezone=UTC"]
-    command += ["-Dorg.slf4j.simpleLogger.defaultLogLevel=off"]
-    command += ["--class-path", f"{java_jars()}/*", str(_PROGRAMS / "KustoClient.java"), url, token]
-    return _answers(command, questions)
+    flags = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Duser.timezone=UTC"]
+    flags += ["-Dorg.slf4j.simpleLogger.defaultLogLevel=off"]
+    command = java_command(_PROGRAMS / "KustoClient.java", f"{java_jars()}/*", flags)
+    return _answers([*command, url, token], questions)
 
 
 def node_folder() -> Path:

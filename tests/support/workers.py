@@ -48,6 +48,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=_turn)
 
 
+def starts_java(item: pytest.Item) -> bool:
+    """Whether this test uses Spark's session, or starts Java itself."""
+    return _group(item) is not None
+
+
 def _group(item: pytest.Item) -> str | None:
     if "spark" in getattr(item, "fixturenames", ()):
         return SESSION

@@ -39,13 +39,13 @@ def test_a_table_as_a_dataset(table: ld.Table) -> None:
 
 
 def test_a_table_and_a_scan_as_pandas(table: ld.Table) -> None:
-    pytest.importorskip("pandas")
     assert sorted(table.to_pandas(["id"], partitions=LATE)["id"]) == [row["id"] for row in late_readings()]
     assert len(table.scan("value > 5").to_pandas()) == sum(row["value"] > 5 for row in all_readings())
 
 
 def test_a_table_and_a_scan_as_polars(table: ld.Table) -> None:
-    polars = pytest.importorskip("polars")
+    import polars
+
     frame = table.to_polars(partitions=LATE)
     assert isinstance(frame, polars.LazyFrame)
     assert by_id(frame.collect().to_dicts()) == late_readings()
@@ -87,7 +87,6 @@ def test_a_scan_in_pages(table: ld.Table) -> None:
 
 
 def test_a_table_in_sql(table: ld.Table) -> None:
-    pytest.importorskip("duckdb")
     count = HOURS * ROWS_A_FILE
     assert table.sql("select count(*) from t").fetchall() == [(count,)]
     assert ld.sql("select count(*) from a join b using (id)", a=table, b=table.url).fetchall() == [(count,)]

@@ -83,15 +83,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(build(given.into, python=given.python, sanitize=given.sanitize))
 
 
-def build(into: Path, *, python: str = sys.executable, sanitize: bool = False) -> Path:
-    """Make the library; its path."""
+def build(
+    into: Path, *, python: str = sys.executable, sanitize: bool = False, below: Path | None = None
+) -> Path:
+    """Make the library; its path. `below`: a folder with Python's headers and library, as in the root."""
+    lacking = None if below else lacking_of_python()
+    if lacking:
+        _refuse(*lacking)
     into.mkdir(parents=True, exist_ok=True)
     target = into / LIBRARY
     with tempfile.TemporaryDirectory() as folder:
         carrier = Path(folder) / f"{MODULE}.c"
         _write_carrier(carrier)
         made = Path(folder) / LIBRARY
-        command = _command(carrier, made, python=python, sanitize=sanitize)
+        command = _command(carrier, made, below, python=python, sanitize=sanitize)
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             sys.exit(
@@ -116,6 +121,25 @@ def compiler() -> list[str]:
     return found
 
 
+def lacking_of_python() -> tuple[str, str] | None:
+    """What this Python lacks for building the library, and what to do about it."""
+    include, libraries = _python_parts(None)
+    name = f"python{sysconfig.get_config_var('LDVERSION')}"
+    if not (include / "Python.h").exists():
+        return f"{include} has no Python.h", "install Python's headers (Debian, Ubuntu: python3-dev)"
+    if not sysconfig.get_config_var("Py_ENABLE_SHARED") and not list(libraries.rglob(f"lib{name}.so")):
+        return f"there is no lib{name}.so", "use a Python that has its shared library (python3-dev)"
+    return None
+
+
+def _python_parts(below: Path | None) -> tuple[Path, Path]:
+    """The folders of Python's headers and of its library."""
+    include, libraries = Path(sysconfig.get_path("include")), Path(sysconfig.get_config_var("LIBDIR"))
+    if below is None:
+        return include, libraries
+    return below / include.relative_to("/"), below / libraries.relative_to("/")
+
+
 def _write_carrier(path: Path) -> None:
     """The C that cffi writes: it carries Python in."""
     import cffi
@@ -129,13 +153,9 @@ def _write_carrier(path: Path) -> None:
         ffi.emit_c_code(str(path))
 
 
-def _command(carrier: Path, target: Path, *, python: str, sanitize: bool) -> list[str]:
-    include, libraries = sysconfig.get_path("include"), sysconfig.get_config_var("LIBDIR")
+def _command(carrier: Path, target: Path, below: Path | None, *, python: str, sanitize: bool) -> list[str]:
+    include, libraries = _python_parts(below)
     name = f"python{sysconfig.get_config_var('LDVERSION')}"
-    if not Path(include, "Python.h").exists():
-        _refuse(f"{include} has no Python.h", "install Python's headers (Debian, Ubuntu: python3-dev)")
-    if not sysconfig.get_config_var("Py_ENABLE_SHARED") and not list(Path(libraries).rglob(f"lib{name}.so")):
-        _refuse(f"there is no lib{name}.so", "use a Python that has its shared library (python3-dev)")
     return [
         *compiler(),
         *("-std=gnu11", "-O2", "-g", "-fPIC", "-shared", "-pthread"),
@@ -143,6 +163,8 @@ def _command(carrier: Path, target: Path, *, python: str, sanitize: bool) -> lis
         f'-DDELTA_LAZY_VERSION="{version("lazydelta")}"',
         f'-DDELTA_LAZY_PYTHON="{python}"',
         *(f"-I{SOURCES}", f"-I{include}"),
+        # Debian's headers take one from the folder above, where others must not hide the compiler's own.
+        *([f"-idirafter{include.parent}"] if below else ()),
         *(str(SOURCES / name) for name in C_FILES),
         *("-Wno-error", "-Wno-unused-parameter", "-Wno-missing-field-initializers", str(carrier)),
         # Never unloaded: Python's threads would be left without their code.

@@ -12,6 +12,7 @@ import lazydelta as ld
 from lazydelta.capi.build import SOURCES
 from tests.support.capi_library import EXAMPLES, Run, c_environment, library_folder
 from tests.support.compiled_once import c_program
+from tests.support.elf import exported_names
 from tests.support.table_builder import TableBuilder
 
 
@@ -111,13 +112,7 @@ def test_the_example_lists_files(mixed_table: Path) -> None:
 
 
 def test_only_the_functions_of_the_header_are_exported() -> None:
-    listed = subprocess.run(
-        ["nm", "-D", "--defined-only", library_folder() / "libdelta_lazy.so"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    exported = {line.split()[-1] for line in listed.stdout.splitlines()}
+    exported = exported_names((library_folder() / "libdelta_lazy.so").read_bytes())
     header = (SOURCES / "delta_lazy.h").read_text("utf-8")
     declared = {
         "delta_scan_lazy",

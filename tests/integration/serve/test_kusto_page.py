@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import re
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from deltalake import write_deltalake
 
 from lazydelta import limits
 from lazydelta.serve.config import load_config
+from tests.support.java_program import java_command
 from tests.support.kusto import payloads, post
 from tests.support.kusto_clients import java_jars, node_folder
 from tests.support.node import node
@@ -75,10 +75,8 @@ def test_java_gives_the_rows(served: RunningServer, tmp_path: Path) -> None:
     imports = "import com.microsoft.azure.kusto.data.*;\nimport com.microsoft.azure.kusto.data.auth.*;\n"
     head = "public class Rows { public static void main(String[] words) throws Exception {\n"
     (tmp_path / "Rows.java").write_text(f"{imports}{head}{body}System.exit(0);}}}}\n", "utf-8")
-    java = shutil.which("java")
-    assert java is not None
     quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"
-    found = said([java, quiet, "--class-path", f"{java_jars()}/*", "Rows.java"], tmp_path)
+    found = said(java_command(tmp_path / "Rows.java", f"{java_jars()}/*", [quiet]), tmp_path)
     assert found == sorted(f"sensor-{i % 3} {float(i)}" for i in range(6))
 
 

@@ -15,6 +15,7 @@ from deltalake import write_deltalake
 import lazydelta as ld
 from bench.environments import python_of
 from tests.support.capi_library import c_environment, compiled
+from tests.support.java_program import java_command
 from tests.support.jdbc_driver import driver_jar
 from tests.support.serving import RunningServer, running_server
 from tests.support.sharing_peer import AT_ONCE
@@ -99,13 +100,8 @@ def test_jdbc_gives_rows(served: RunningServer, tmp_path: Path) -> None:
         "import java.sql.*;\npublic class Rows { public static void main(String[] words) throws Exception {\n"
     )
     (tmp_path / "Rows.java").write_text(f"{program}{body}}}}}\n", "utf-8")
-    command = [
-        "java",
-        "--add-opens=java.base/java.nio=ALL-UNNAMED",
-        "--class-path",
-        str(driver_jar()),
-        "Rows.java",
-    ]
+    opened = "--add-opens=java.base/java.nio=ALL-UNNAMED"
+    command = java_command(tmp_path / "Rows.java", str(driver_jar()), [opened])
     found = [line for line in said(command, tmp_path) if line.startswith("sensor-")]
     assert len(found) == 100
 

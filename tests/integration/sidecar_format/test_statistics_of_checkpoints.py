@@ -73,7 +73,7 @@ def both_forms(table: Path) -> int:
     return compared
 
 
-@pytest.mark.skipif(not NAMES, reason="no golden tables: set LAZYDELTA_GOLDEN to their folder")
+@pytest.mark.skipif(not NAMES, reason="the golden tables are missing")
 def test_both_forms_of_statistics_in_golden_checkpoints_say_the_same() -> None:
     compared = {name: both_forms(table_folder(name)) for name in NAMES}
     assert sum(compared.values()) > 0, "no golden checkpoint has both forms"
