@@ -91,11 +91,16 @@ def run(
 def put_clone(root: Path, repository: Path, folder: str) -> None:
     """A clone of the repository, as committed, with the tables that lie beside it."""
     target = root / folder.lstrip("/")
-    shutil.rmtree(target, ignore_errors=True)
+    remove(root, folder)
     _checked(["git", "clone", "--quiet", "--no-hardlinks", str(repository), str(target)])
     golden = repository.parent / "shared" / "golden"
     if golden.exists():
         shutil.copytree(golden, target.parent / "shared" / "golden", symlinks=True, dirs_exist_ok=True)
+
+
+def remove(root: Path, folder: str) -> None:
+    """A folder of the system."""
+    shutil.rmtree(root / folder.lstrip("/"), ignore_errors=True)
 
 
 def _mirror() -> str:
