@@ -25,9 +25,9 @@ class Expiring(Protocol):
     """What can be sealed."""
 
     @property
-    def client(self) -> str: ...  # noqa: D102
+    def client(self) -> str: ...
     @property
-    def expires_at(self) -> float: ...  # noqa: D102
+    def expires_at(self) -> float: ...
 
 
 Handed = TypeVar("Handed", bound=Expiring)
