@@ -16,7 +16,7 @@ export LAZYDELTA_CACHE := $(CACHE)
 # Tests start the command hundreds of times: where this is set, each start would compile every module anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help venv lint unit test test-long demo bench bench-full docs docs-reference screenshots lock clean
+.PHONY: help venv check unit test test-long demo bench bench-full docs docs-reference screenshots walk lock clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -30,16 +30,21 @@ $(VENV)/.stamp: requirements/dev.lock pyproject.toml
 
 venv: $(VENV)/.stamp ## Make the virtual environment.
 
-lint: venv ## Format check, lint, types, import contract.
+check: venv ## Format, lint, types, import contracts: no tests, under a minute when warm.
 	$(BIN)/ruff format --check src tests bench fuzz requirements docs examples
 	$(BIN)/ruff check src tests bench fuzz requirements docs examples
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-unit: venv ## The fast tests: no Spark, no servers.
-	$(PYTEST) tests/unit tests/property tests/test_tidy.py
+# PACKAGE=scan runs tests/unit/scan, and the files of tests/property whose names begin with it.
+UNIT := tests/unit tests/property tests/test_tidy.py tests/test_private_parts.py tests/test_walk.py
+unit: venv ## The fast tests: no Spark, no servers; PACKAGE=scan runs those of one package.
+	$(PYTEST) $(if $(PACKAGE),tests/unit/$(PACKAGE) $(wildcard tests/property/test_$(PACKAGE)*.py),$(UNIT))
 
-test: venv lint ## Everything: lint, types, imports, all tests with their real servers.
+walk: venv ## Record in docs/architecture.md what the code passes through for an open, a scan, SQL and KQL.
+	$(BIN)/python -m tests.test_walk
+
+test: venv check ## Everything: lint, types, imports, all tests with their real servers.
 	$(WITH_JAVA) $(PYTEST) --cache-clear --cpu-minutes $(CPU_MINUTES)
 
 test-long: venv ## What repeats or stresses: kill loops, soaks, large tables, all variations. Hours.
