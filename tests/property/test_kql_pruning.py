@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import lazydelta as ld
 from lazydelta.engines.kql.run import run_kql
 from lazydelta.engines.sql import run_sql
-from lazydelta.rows.source import RowSource
+from lazydelta.rows import RowSource
 from tests.support.kql_tables import HOURS, START, all_rows, telemetry_table
 
 NOW = START + dt.timedelta(hours=HOURS - 3)

@@ -20,23 +20,23 @@ from lazydelta.log import rows_from_adds
 from lazydelta.predicate import BoundPredicate, FileFacts, bind, parse_where
 from lazydelta.protocol.actions import Add, Metadata, Protocol
 from lazydelta.sidecar import (
+    BUILD_COLUMNS,
     Manifest,
     PartReader,
     PartShape,
+    PredicatePruner,
     SidecarConfig,
     SidecarLayout,
     WrittenPart,
     assemble,
+    configured_stats_paths,
     layout_of,
     store_part,
     typed_rows,
     write_part,
 )
-from lazydelta.sidecar.format.column_paths import physical_leaves
-from lazydelta.sidecar.format.typed_rows import BUILD_COLUMNS
-from lazydelta.sidecar.read.footer_pruning import possible_by_footer
-from lazydelta.sidecar.read.pruning import possible_parts, possible_row_groups
 from tests.property.test_predicates_skipping import expressions, files
+from tests.support.hypothesis_profile import examples
 from tests.support.written_files import (
     LITERALS,
     PARTITIONS,
@@ -49,12 +49,16 @@ from tests.support.written_files import (
 from tests.unit.sidecar.samples import ROOT, binding_of, part_facts, sorted_rows, storage_at
 
 CONFIG = SidecarConfig()
-METADATA = Metadata(id="t", partition_columns=list(PARTITIONS))
+METADATA = Metadata(
+    id="t",
+    partition_columns=list(PARTITIONS),
+    configuration={"delta.dataSkippingNumIndexedCols": "-1"},  # every column has statistics
+)
 ORDERS = [None, "part", "hour", "big", "text", "instant", "exact", "day"]
 
 
 def layout_by(order: str | None) -> SidecarLayout:
-    paths = [path for path, _ in physical_leaves(SCHEMA) if path[0] not in PARTITIONS]
+    paths = configured_stats_paths(METADATA, SCHEMA)
     return layout_of(METADATA, SCHEMA, stats_paths=paths, time_column=order)
 
 
@@ -98,7 +102,7 @@ def manifest_of(parts: Sequence[WrittenPart], layout: SidecarLayout, count: int)
     )
 
 
-@settings(max_examples=120)
+@settings(max_examples=examples(30))
 @given(data=st.data())
 def test_nothing_is_ruled_out_that_holds_a_file_which_the_predicate_keeps(data: st.DataObject) -> None:
     columns = data.draw(st.lists(st.sampled_from(sorted(LITERALS)), min_size=1, max_size=3, unique=True))
@@ -137,11 +141,12 @@ def kept_files(predicate: BoundPredicate, written: Sequence[WrittenFile]) -> Any
 
 
 def check(predicate: BoundPredicate, manifest: Manifest, kept: Any, readers: Sequence[PartReader]) -> None:
-    by_part = possible_parts(manifest, predicate)
-    by_group = possible_row_groups(manifest, manifest.row_groups, predicate)
+    pruner = PredicatePruner(predicate)
+    by_part = pruner.parts(manifest)
+    by_group = pruner.row_groups(manifest, manifest.row_groups)
     place = 0
     for at, reader in enumerate(readers):
-        by_footer = possible_by_footer(reader, predicate)
+        by_footer = pruner.by_footer(reader)
         assert len(by_footer) == reader.part.num_row_groups
         for group, is_possible in enumerate(by_footer):
             (rows,) = reader.batches(["path"], [group])
@@ -163,8 +168,9 @@ def test_the_verdicts_are_worth_something() -> None:
     layout = layout_by("big")
     part = part_of(list(enumerate(written)), layout, number=0, group=1, is_split=False)
     manifest = manifest_of([part], layout, 3)
-    predicate = bind(parse_where("big > 1"), SCHEMA, PARTITIONS, where="memory")
-    assert possible_row_groups(manifest, manifest.row_groups, predicate).tolist() == [False, False, True]
-    assert possible_parts(
-        manifest, bind(parse_where("big > 5"), SCHEMA, PARTITIONS, where="memory")
-    ).tolist() == [False]
+
+    def pruner(where: str) -> PredicatePruner:
+        return PredicatePruner(bind(parse_where(where), SCHEMA, PARTITIONS, where="memory"))
+
+    assert pruner("big > 1").row_groups(manifest, manifest.row_groups).tolist() == [False, False, True]
+    assert pruner("big > 5").parts(manifest).tolist() == [False]

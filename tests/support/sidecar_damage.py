@@ -16,10 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lazydelta.settings import Settings
-from lazydelta.sidecar import SidecarConfig
-from lazydelta.sidecar.format.footer_seal import sealed
-from lazydelta.sidecar.format.part_encoding import footer_crc32, footer_length
-from lazydelta.sidecar.format.part_writer import row_group_span
+from lazydelta.sidecar import SidecarConfig, row_group_span
 from lazydelta.storage import Storage, open_storage
 from tests.support.actions import add, stats
 from tests.support.keys import Action
@@ -80,6 +77,17 @@ def with_checksum(manifest: Mapping[str, Any]) -> bytes:
     return b'%s,"crc32":%d}' % (text, zlib.crc32(text))
 
 
+def footer_length(body: bytes) -> int:
+    """The bytes of a Parquet file from where its footer begins to its end."""
+    return int.from_bytes(body[-8:-4], "little") + 8
+
+
+def sealed(body: bytes) -> bytes:
+    """The Parquet file with a checksum of its footer in front of the footer, as the format has it."""
+    footer = body[-footer_length(body) :]
+    return body[: -len(footer)] + b"LDFC" + zlib.crc32(footer).to_bytes(4, "little") + footer
+
+
 def rewrite_part(table: TableBuilder, change: Callable[[pa.Table], pa.Table], *, part: int = 0) -> str:
     """Write a part anew with other rows, and put the manifest right about everything but them."""
     manifest = json.loads(only(table, "*.manifest.json").read_text("utf-8"))
@@ -105,7 +113,7 @@ def rewrite_part(table: TableBuilder, change: Callable[[pa.Table], pa.Table], *,
         entry = manifest["parts"][part]
         manifest["sidecar_size_bytes"] += len(body) - entry["size_bytes"]
         entry |= {"size_bytes": len(body), "footer_bytes": footer_length(body)}
-        entry["footer_crc32"] = footer_crc32(body)
+        entry["footer_crc32"] = zlib.crc32(body[-footer_length(body) :])
         own = [group for group in manifest["row_groups"] if group.get("part", 0) == part]
         for index, group in enumerate(own):
             start, end = row_group_span(footer.row_group(index))

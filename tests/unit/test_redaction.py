@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lazydelta.errors import StorageError
 from lazydelta.redaction import holds_parameters, redacted, shown_name
-from lazydelta.rows.page_series import PageSettings
+from lazydelta.rows import PageSettings
 from lazydelta.telemetry import log_event
 
 SECRET = "zzHUSH"

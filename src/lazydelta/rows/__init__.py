@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from lazydelta.rows.estimate import ScanEstimate
     from lazydelta.rows.file_pages import FilePage
     from lazydelta.rows.iterator import LazyRecordBatchIterator
+    from lazydelta.rows.page_series import PageSettings
     from lazydelta.rows.pages import Page
+    from lazydelta.rows.source import RowSource
 
 __all__ = [
     "DataFile",
@@ -18,6 +20,8 @@ __all__ = [
     "FilePage",
     "LazyRecordBatchIterator",
     "Page",
+    "PageSettings",
+    "RowSource",
     "ScanEstimate",
 ]
 
@@ -30,6 +34,8 @@ if not TYPE_CHECKING:
             "estimate": "ScanEstimate",
             "file_pages": "FilePage",
             "iterator": "LazyRecordBatchIterator",
+            "page_series": "PageSettings",
             "pages": "Page",
+            "source": "RowSource",
         },
     )

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from lazydelta.storage.background import workers
     from lazydelta.storage.counters import IoCounters, IoSnapshot
     from lazydelta.storage.deadline import NEVER, Deadline, StoppedError
+    from lazydelta.storage.elsewhere import storage_of
     from lazydelta.storage.interface import (
         ObjectInfo,
         ObjectNotFoundError,
@@ -45,6 +46,7 @@ __all__ = [
     "parse_address",
     "past_end",
     "split_credentials",
+    "storage_of",
     "until",
     "workers",
 ]
@@ -58,7 +60,8 @@ if not TYPE_CHECKING:
             "ahead_room": "AheadRoom",
             "background": "workers",
             "counters": "IoCounters IoSnapshot",
-            "deadline": "Deadline NEVER StoppedError",
+            "deadline": "NEVER Deadline StoppedError",
+            "elsewhere": "storage_of",
             "interface": "ObjectInfo ObjectNotFoundError ObjectReplacedError ObjectTooShortError "
             "Storage past_end",
             "local": "LocalStorage is_quick",

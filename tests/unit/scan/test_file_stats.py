@@ -15,11 +15,9 @@ import pytest
 import lazydelta as ld
 from lazydelta.errors import InvalidRequestError, StorageError
 from lazydelta.log import open_snapshot
-from lazydelta.scan import FileScan, LazyScanConfig, ScanReport
-from lazydelta.scan.file_stats import look_up_stats
+from lazydelta.scan import FileScan, LazyScanConfig, ScanReport, look_up_stats
 from lazydelta.settings import Settings
-from lazydelta.sidecar import SidecarAwareProvider, SidecarConfig, SidecarReading
-from lazydelta.sidecar.format.memory import TakenOnce
+from lazydelta.sidecar import SidecarAwareProvider, SidecarConfig, SidecarReading, TakenOnce
 from lazydelta.storage import Storage
 from lazydelta.upkeep.build import build_sidecar
 from tests.support.actions import add, inline_dv, metadata, remove, stats

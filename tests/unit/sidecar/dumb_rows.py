@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from lazydelta.sidecar import SidecarLayout
-from lazydelta.sidecar.format.layout import field_kind, field_path
+from lazydelta.sidecar import SidecarLayout, field_kind, field_path
 from tests.support.actions import Action
 
 _DV = {

@@ -15,6 +15,7 @@ from lazydelta.protocol.actions import Add, Metadata
 from lazydelta.protocol.schema import StructType, parse_schema
 from lazydelta.settings import build_settings
 from lazydelta.sidecar import (
+    BUILD_COLUMNS,
     Binding,
     BoundFile,
     PartFacts,
@@ -22,13 +23,13 @@ from lazydelta.sidecar import (
     SidecarConfig,
     SidecarLayout,
     WrittenPart,
+    configured_stats_paths,
     layout_of,
+    rows_per_part,
+    sort_keys,
     typed_rows,
     write_part,
 )
-from lazydelta.sidecar.format.layout import configured_stats_paths, sort_keys
-from lazydelta.sidecar.format.part_writer import rows_per_part
-from lazydelta.sidecar.format.typed_rows import BUILD_COLUMNS
 from lazydelta.storage import Storage, open_storage
 from tests.support import actions
 

@@ -12,8 +12,7 @@ import pytest
 from lazydelta.errors import StorageError
 from lazydelta.log import open_snapshot
 from lazydelta.scan import FileScan, LazyScanConfig
-from lazydelta.sidecar import SidecarAwareProvider, SidecarReading
-from lazydelta.sidecar.format.memory import TakenOnce
+from lazydelta.sidecar import SidecarAwareProvider, SidecarReading, TakenOnce
 from lazydelta.storage import Deadline
 from tests.support.faulty_storage import FaultyStorage, Kind, faulty
 from tests.support.sidecar_damage import storage_of

@@ -12,10 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lazydelta.log import open_snapshot
 from lazydelta.protocol.value_text import values_from_text
-from lazydelta.sidecar import Manifest, SidecarConfig, list_sidecars, read_manifest
-from lazydelta.sidecar.find.whole_build import builds_of, manifest_of_build
-from lazydelta.sidecar.format.memory import TakenOnce
+from lazydelta.sidecar import (
+    Manifest,
+    SidecarAwareProvider,
+    SidecarConfig,
+    SidecarReading,
+    TakenOnce,
+    list_sidecars,
+    manifest_name,
+    read_manifest,
+)
 from lazydelta.storage import Storage
 from lazydelta.upkeep.build import build_sidecar
 from tests.support.actions import add, stats
@@ -52,11 +60,14 @@ def both(storage: Storage, version: int) -> tuple[Manifest, Manifest]:
     """The manifest that was written, and the one that the footers give."""
     folder = SidecarConfig().folder
     written = read_manifest(storage, folder, version)
-    files = builds_of(list_sidecars(storage, folder), version)[written.build]
-    made = manifest_of_build(
-        storage, folder, files, state=lambda: (written.protocol, written.metadata), memory=TakenOnce()
-    )
-    return written, made
+    storage.delete(f"{folder}/{manifest_name(version)}")
+    provider = SidecarAwareProvider(storage, SidecarReading(), TakenOnce())
+    snapshot = open_snapshot(storage, parallelism=1, companion=provider)
+    provider.opened(snapshot.state.metadata)
+    made = provider.discover().source
+    assert made is not None
+    assert made.tier == "footers"
+    return written, made.manifest
 
 
 def assert_never_more(written: Manifest, made: Manifest) -> None:

@@ -11,8 +11,7 @@ import pytest
 
 from lazydelta.log import open_snapshot
 from lazydelta.scan import FileScan, LazyScanConfig
-from lazydelta.sidecar import SidecarAwareProvider, SidecarConfig, SidecarReading
-from lazydelta.sidecar.format.memory import TakenOnce
+from lazydelta.sidecar import SidecarAwareProvider, SidecarConfig, SidecarReading, TakenOnce
 from lazydelta.storage import Storage
 from lazydelta.upkeep.build import build_sidecar
 from tests.support.actions import add

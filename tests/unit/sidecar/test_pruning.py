@@ -14,6 +14,7 @@ from lazydelta.protocol.actions import Metadata, Protocol
 from lazydelta.sidecar import (
     Manifest,
     PartReader,
+    PredicatePruner,
     SidecarConfig,
     SidecarLayout,
     WrittenPart,
@@ -21,8 +22,6 @@ from lazydelta.sidecar import (
     assemble,
     store_part,
 )
-from lazydelta.sidecar.read.footer_pruning import possible_by_footer
-from lazydelta.sidecar.read.pruning import possible_parts, possible_row_groups
 from lazydelta.storage import Storage
 from tests.support import actions
 from tests.support.actions import Action
@@ -88,17 +87,18 @@ class Sidecar:
         )
 
     def by_part(self, where: str, **how: Any) -> list[bool]:
-        return possible_parts(self.manifest, self.predicate(where, **how)).tolist()
+        return PredicatePruner(self.predicate(where, **how)).parts(self.manifest).tolist()
 
     def by_row_group(self, where: str, **how: Any) -> list[bool]:
         manifest = self.manifest
-        return possible_row_groups(manifest, manifest.row_groups, self.predicate(where, **how)).tolist()
+        pruner = PredicatePruner(self.predicate(where, **how))
+        return pruner.row_groups(manifest, manifest.row_groups).tolist()
 
     def by_footer(self, where: str, **how: Any) -> list[bool]:
         found: list[bool] = []
         for part in self.parts:
             reader = PartReader(self.storage, CONFIG.folder, part.part)
-            found.extend(possible_by_footer(reader, self.predicate(where, **how)).tolist())
+            found.extend(PredicatePruner(self.predicate(where, **how)).by_footer(reader).tolist())
             reader.close()
         return found
 
@@ -276,7 +276,7 @@ def test_a_type_that_nobody_knows_bounds_nothing(tmp_path: Path, type_name: str)
     manifest = msgspec.structs.replace(
         sidecar.manifest, parts=(msgspec.structs.replace(part, bounds=(odd,)),)
     )
-    assert possible_parts(manifest, sidecar.predicate("x > 5")).tolist() == [True]
+    assert PredicatePruner(sidecar.predicate("x > 5")).parts(manifest).tolist() == [True]
 
 
 # --- partition columns ---------------------------------------------------------
@@ -383,9 +383,9 @@ def test_parts_without_the_word_of_an_older_writer_are_kept(tmp_path: Path) -> N
     (part,) = sidecar.manifest.parts
     older = tuple(msgspec.structs.replace(zone, period_format=None) for zone in part.bounds)
     manifest = msgspec.structs.replace(sidecar.manifest, parts=(msgspec.structs.replace(part, bounds=older),))
-    predicate = sidecar.predicate("ts > '2030-01-01T00:00:00Z'")
-    assert possible_parts(manifest, predicate).tolist() == [True]
-    assert possible_row_groups(manifest, manifest.row_groups, predicate).tolist() == [True]
+    pruner = PredicatePruner(sidecar.predicate("ts > '2030-01-01T00:00:00Z'"))
+    assert pruner.parts(manifest).tolist() == [True]
+    assert pruner.row_groups(manifest, manifest.row_groups).tolist() == [True]
 
 
 def test_the_writer_tells_a_format_only_if_every_row_group_has_it(tmp_path: Path) -> None:

@@ -12,9 +12,15 @@ import pytest
 from lazydelta import limits
 from lazydelta.log import LogSegment, find_segment
 from lazydelta.protocol.actions import Metadata, Protocol
-from lazydelta.sidecar import Manifest, assemble, make_binding, mismatch
-from lazydelta.sidecar.format.binding import bound_file, delta_mismatch
-from lazydelta.sidecar.format.delta_file import DeltaFacts
+from lazydelta.sidecar import (
+    DeltaFacts,
+    Manifest,
+    assemble,
+    bound_file,
+    delta_mismatch,
+    make_binding,
+    mismatch,
+)
 from lazydelta.storage import ObjectInfo, Storage
 from tests.support.table_builder import TableBuilder
 from tests.unit.sidecar.samples import BUILD, layout_for, storage_at

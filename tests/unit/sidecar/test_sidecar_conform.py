@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazydelta.sidecar.format.conform import conform
+from lazydelta.sidecar import conform
 from tests.support import actions
 from tests.support.actions import Action
 from tests.unit.sidecar.adds import adds_of

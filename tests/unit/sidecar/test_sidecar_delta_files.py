@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,14 +17,18 @@ from lazydelta.protocol.actions import ActionLine, Metadata, Protocol
 from lazydelta.sidecar import (
     BoundFile,
     DamagedSidecarError,
+    DeltaFacts,
     DeltaFileReader,
     SidecarConfig,
     SidecarLayout,
     delta_name,
+    delta_rows,
+    delta_schema,
+    store_delta_file,
     write_delta_file,
 )
-from lazydelta.sidecar.format.delta_file import DeltaFacts, delta_rows, delta_schema, store_delta_file
 from tests.support import actions
+from tests.support.sidecar_damage import footer_length
 from tests.unit.sidecar.samples import ROOT, layout_for, storage_at
 
 CONFIG = SidecarConfig()
@@ -135,6 +140,56 @@ def test_no_action_is_lost_or_moved(commits: list[list[str]]) -> None:
         if kind != "txn"
     ]
     assert [(row["version"], row["action"], row["path"]) for row in rows] == expected
+
+
+def test_a_sealed_file_is_plain_parquet_and_one_request_reads_its_footer(tmp_path: Path) -> None:
+    reader = stored(tmp_path, [delta_rows(lines((4, add("a")), (5, add("b"))), LAYOUT, ROOT)])
+    path = next((tmp_path / CONFIG.folder).iterdir())
+    assert pq.read_table(path).column("path").to_pylist() == ["a", "b"]
+    scoped = storage_at(tmp_path).scoped()
+    again = DeltaFileReader(scoped, f"{CONFIG.folder}/{path.name}", path.stat().st_size)
+    assert again.facts == reader.facts
+    assert scoped.counters.snapshot().requests == 1
+
+
+def test_a_footer_larger_than_the_first_guess_is_checked_too(tmp_path: Path) -> None:
+    every = {"delta.dataSkippingNumIndexedCols": "-1"}
+    wide = layout_for({f"column_{number:05}": "long" for number in range(300)}, configuration=every)
+    body = write_delta_file([delta_rows(lines((4, add("a"))), wide, ROOT)], layout=wide, facts=FACTS)
+    assert footer_length(body) > 1 << 16
+    assert opened(tmp_path, "wide.parquet", body).facts.num_rows == 1
+    torn = bytearray(body)
+    torn[len(body) - footer_length(body) + 5] ^= 1
+    with pytest.raises(DamagedSidecarError, match="footer"):
+        _ = opened(tmp_path, "torn.parquet", bytes(torn)).facts
+
+
+def test_any_changed_byte_of_the_footer_is_damage(tmp_path: Path) -> None:
+    body = write_delta_file([delta_rows(lines((4, add("a"))), LAYOUT, ROOT)], layout=LAYOUT, facts=FACTS)
+    start = len(body) - footer_length(body) - 8  # where the seal begins
+    for at in (
+        *range(start, start + 24),
+        *range(start + 24, len(body) - 16, 7),
+        *range(len(body) - 16, len(body)),
+    ):
+        changed = bytearray(body)
+        changed[at] ^= 0x10
+        with pytest.raises(DamagedSidecarError):
+            _ = opened(tmp_path, f"{at}.parquet", bytes(changed)).facts
+
+
+def test_a_file_without_a_seal_is_damage(tmp_path: Path) -> None:
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"n": list(range(100))}), sink)
+    for name, body in {"plain": sink.getvalue().to_pybytes(), "short": b"PAR1", "empty": b""}.items():
+        with pytest.raises(DamagedSidecarError):
+            _ = opened(tmp_path, name, body).facts
+
+
+def opened(folder: Path, name: str, body: bytes) -> DeltaFileReader:
+    storage = storage_at(folder)
+    assert storage.put_if_absent(name, body)
+    return DeltaFileReader(storage, name, len(body))
 
 
 def test_a_torn_file_is_damage(tmp_path: Path) -> None:

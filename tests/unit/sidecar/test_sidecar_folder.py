@@ -26,9 +26,9 @@ from lazydelta.sidecar import (
     list_sidecars,
     manifest_name,
     read_manifest,
+    row_groups_by_part,
     store_part,
 )
-from lazydelta.sidecar.format.folder import row_groups_by_part
 from lazydelta.storage import ObjectNotFoundError
 from tests.support import actions
 from tests.support.sidecar_damage import with_checksum

@@ -10,8 +10,14 @@ from lazydelta import limits
 from lazydelta.errors import InvalidRequestError
 from lazydelta.protocol.actions import Metadata
 from lazydelta.protocol.schema import parse_schema
-from lazydelta.sidecar import SidecarLayout, layout_of
-from lazydelta.sidecar.format.layout import configured_stats_paths, field_kind, field_path, sort_keys
+from lazydelta.sidecar import (
+    SidecarLayout,
+    configured_stats_paths,
+    field_kind,
+    field_path,
+    layout_of,
+    sort_keys,
+)
 from tests.support import actions
 from tests.unit.sidecar.samples import EVERY_TYPE, layout_for, table_of
 

@@ -23,11 +23,10 @@ from lazydelta.sidecar import (
     SidecarConfig,
     SidecarLayout,
     WrittenPart,
+    rows_per_part,
     store_part,
     write_part,
 )
-from lazydelta.sidecar.format.footer_seal import SEAL_BYTES
-from lazydelta.sidecar.format.part_writer import rows_per_part
 from lazydelta.storage import Storage
 from tests.support import actions
 from tests.support.actions import Action
@@ -276,7 +275,7 @@ def test_row_groups_lie_one_after_the_other_and_fill_the_file() -> None:
     for group in part.row_groups:
         assert group.byte_offset == end
         end += group.byte_length
-    assert end + SEAL_BYTES == len(part.body) - part.part.footer_bytes
+    assert end + len("LDFC") + 4 == len(part.body) - part.part.footer_bytes
     assert part.part.size_bytes == len(part.body)
 
 

@@ -15,8 +15,7 @@ from hypothesis import given
 
 from lazydelta.log import rows_from_adds
 from lazydelta.protocol.actions import Add
-from lazydelta.sidecar import SidecarLayout, typed_rows
-from lazydelta.sidecar.format.typed_rows import BUILD_COLUMNS
+from lazydelta.sidecar import BUILD_COLUMNS, SidecarLayout, typed_rows
 from tests.support import actions
 from tests.support.actions import Action
 from tests.unit.sidecar.adds import PARTITIONS, adds_of

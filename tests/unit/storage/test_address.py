@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+import lazydelta as ld
 from lazydelta.errors import InvalidRequestError
 from lazydelta.settings import Settings
-from lazydelta.storage import open_storage, parse_address
-from lazydelta.storage.address import without_signature
+from lazydelta.storage import Storage, open_storage, parse_address, split_credentials
 
 AZURE_ROOT = "abfss://lake@acct.dfs.core.windows.net/a/b%20c"
 
@@ -102,15 +102,16 @@ def test_https_addresses_of_s3_name_the_bucket_and_the_region(url: str, region: 
 )
 def test_a_signature_in_the_query_is_split_off(url: str) -> None:
     query = "sv=2021-08-06&sp=rl&sig=HUSH%2FHUSH%3D"
-    assert without_signature(f"{url}?{query}") == (url, query)
-    assert without_signature(url) == (url, None)
+    bare, settings = split_credentials(f"{url}?{query}", Settings())
+    assert (bare, settings.storage_options["sas_token"]) == (url, query)
+    assert split_credentials(url, Settings()) == (url, Settings())
 
 
 @pytest.mark.parametrize(
     "url", ["/a/t?sig=1", "file:///a/t?sig=1", "s3://b/t?sig=1", "https://acct.blob.core.windows.net/l/t?x=1"]
 )
 def test_a_query_that_is_no_signature_stays(url: str) -> None:
-    assert without_signature(url) == (url, None)
+    assert split_credentials(url, Settings()) == (url, Settings())
 
 
 def test_a_local_path_is_absolute_and_taken_literally(
@@ -165,3 +166,52 @@ def test_a_secret_in_the_url_is_refused_and_not_repeated(url: str) -> None:
     with pytest.raises(InvalidRequestError) as caught:
         parse_address(url)
     assert "HUSH" not in f"{caught.value!s} {caught.value!r}"
+
+
+# --- spellings that are none: another table must not answer in the place of the one meant ---
+
+
+def opened(url: str) -> Storage:
+    return open_storage(url, Settings())
+
+
+@pytest.mark.parametrize("broken", ["\n", "\t", "\r", "\r\n", "\0", "\x7f"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "s3://lake/ta{}ble",
+        "s3://la{}ke/table",
+        "az://lake/ta{}ble",
+        "abfss://lake@acct/ta{}ble",
+        "https://acct.blob.core.windows.net/lake/ta{}ble",
+        "file:///lake/ta{}ble",
+    ],
+)
+def test_a_url_with_a_line_break_inside_is_not_the_url_without_it(url: str, broken: str) -> None:
+    with pytest.raises(InvalidRequestError, match="line break"):
+        opened(url.format(broken))
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["s3://lake/%FF", "az://lake/t/%fe", "az://la%C3ke/t", "abfss://lake@acct/%C3%28", "file:///t/%FF"],
+)
+def test_escapes_that_are_no_text_are_refused(url: str) -> None:
+    with pytest.raises(InvalidRequestError, match="not UTF-8"):
+        opened(url)
+
+
+def test_escapes_that_are_text_are_decoded_once() -> None:
+    assert parse_address("s3://lake/%C3%BC%25FF%20%2B+").path == "ü%FF ++"
+
+
+def test_a_line_break_beside_a_signature_does_not_show_it() -> None:
+    with pytest.raises(InvalidRequestError) as told:
+        ld.open("https://acct.blob.core.windows.net/lake/ta\nble?sv=1&sig=HUSHHUSHHUSH")
+    assert "HUSH" not in f"{told.value!r} {told.value}"
+
+
+@pytest.mark.parametrize("url", ["wasbs://lake@acct.blob.core.windows.net/t", "gs://lake/t", "ftp://u@h/t"])
+def test_a_scheme_that_is_not_opened_is_told_as_such(url: str) -> None:
+    with pytest.raises(InvalidRequestError, match="is not a scheme this reader opens"):
+        opened(url)

@@ -103,3 +103,12 @@ def test_credentials_that_could_not_be_had_say_where_it_failed(text: str, words:
 def test_a_file_s_name_is_no_reason_to_speak_of_credentials(name: str) -> None:
     text = f"Error performing GET https://acct/c/{name} - HTTP error: HttpError kind: Connect"
     assert not isinstance(judge(GenericError(text), kind="azure", where=WHERE), AccessDeniedError)
+
+
+def test_a_signature_that_does_not_hold_yet_is_not_told_as_one_that_ended() -> None:
+    text = (
+        "status code: 403: <Code>AuthenticationFailed</Code> Signature not valid in the specified time frame"
+    )
+    found = judge(PermissionDeniedError(text), kind="azure", where=WHERE)
+    assert "do not hold yet" in str(found)
+    assert "clock" in str(found)

@@ -358,3 +358,26 @@ def test_a_provider_that_never_answers_does_not_keep_the_program_from_ending() -
     )
     assert done.stdout.startswith("the table was not open within 0.5 s")
     assert done.stderr == ""
+
+
+KEYS = {"access_key_id": "a", "secret_access_key": "b"}
+
+
+@pytest.mark.parametrize("token", [5, b"HUSH", "HUSH\nHUSH", "HÜSH"])
+@pytest.mark.parametrize("name", ["token", "session_token"])
+def test_a_session_token_that_cannot_be_sent_is_told(name: str, token: Any) -> None:
+    with pytest.raises(ProviderProblem, match=r"token is not text|token has a line break") as told:
+        provider_of(lambda: {**KEYS, name: token}, kind="s3")()
+    assert "HUSH" not in str(told.value)
+
+
+@pytest.mark.parametrize("name", ["token", "session_token"])
+def test_a_session_token_is_taken_under_both_of_its_names(name: str) -> None:
+    assert provider_of(lambda: {**KEYS, name: "s"}, kind="s3")()["token"] == "s"
+    assert provider_of(lambda: {**KEYS, name: None}, kind="s3")()["token"] is None
+
+
+@pytest.mark.parametrize("end", [1.9e12, float("nan"), float("inf"), -1e20])
+def test_an_end_that_is_no_time_is_told_as_such(end: float) -> None:
+    with pytest.raises(ProviderProblem, match="expires_at is no time in seconds"):
+        provider_of(lambda: {"token": "t", "expires_at": end}, kind="azure")()

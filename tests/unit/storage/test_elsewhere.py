@@ -10,9 +10,7 @@ import pytest
 from lazydelta.errors import InvalidRequestError, StorageError, UnsupportedTableError
 from lazydelta.protocol.paths import canonical_path
 from lazydelta.settings import LocationOptions, Settings, build_settings
-from lazydelta.storage import Storage, open_storage, parse_address
-from lazydelta.storage.elsewhere import storage_of
-from lazydelta.storage.places import places_of
+from lazydelta.storage import Storage, open_storage, storage_of
 
 AZURE = {"account_key": "a2V5"}
 S3 = {"access_key_id": "k", "secret_access_key": "s", "region": "eu-central-1"}
@@ -256,12 +254,68 @@ def test_the_longest_root_that_covers_a_file_counts() -> None:
     keys = {"access_key_id": "k", "secret_access_key": "s"}
     given = {"s3://b/a": {"region": "one", **keys}, "s3://b/a/b": {"region": "two", **keys}}
     settings = build_settings({**given, **S3, "delta.allowed_roots": "s3://b"}, environment={})
-    places = places_of(parse_address("s3://bucket/t"), settings)
-    found = [
-        places.place_of(parse_address(url)) for url in ("s3://b/x", "s3://b/ab", "s3://b/a", "s3://b/a/b/c")
-    ]
-    own = [
-        None if place is None or place.settings is None else place.settings.storage_options for place in found
-    ]
-    assert [options and options["region"] for options in own] == [None, None, "one", "two"]
-    assert places.place_of(parse_address("s3://c/x")) is None
+    storage = open_storage("s3://bucket/t", settings)
+    urls = ("s3://b/x/f", "s3://b/ab/f", "s3://b/a/f", "s3://b/a/b/c/f")
+    tables, below, one, two = (client_of(storage_of(storage, url)[0]) for url in urls)
+    assert tables is below
+    assert [client.config["region"] for client in (tables, one, two)] == [S3["region"], "one", "two"]
+    with pytest.raises(UnsupportedTableError, match="another store"):
+        storage_of(storage, "s3://c/x/f")
+
+
+# --- what is for one account is not sent to another, though a root there is allowed ---
+
+OTHER = "abfss://c@other.dfs.core.windows.net/data/f.parquet"
+KEY = {"account_key": "SFVTSEhVU0g="}
+SIGNATURE = "sv=2021-08-06&sp=rl&sig=HUSHHUSH"
+
+
+@pytest.mark.parametrize(
+    ("url", "options"),
+    [
+        ("abfss://c@acct/t", {"sas_token": SIGNATURE}),
+        (f"https://acct.blob.core.windows.net/c/t?{SIGNATURE}", {}),
+        ("abfss://c@acct/t", {"account_key": "SFVTSEhVU0g="}),
+        ("abfss://c@acct/t", {"AZURE_STORAGE_ACCOUNT_KEY": "SFVTSEhVU0g="}),
+    ],
+)
+def test_a_key_or_a_signature_of_one_account_is_not_used_for_another(
+    url: str, options: dict[str, str]
+) -> None:
+    storage = open_storage(url, Settings(storage_options=options, allowed_roots="abfss://c@other/data"))
+    with pytest.raises(UnsupportedTableError, match="another account") as told:
+        storage_of(storage, OTHER)
+    assert 'storage_options={"abfss://c@other.dfs.core.windows.net/data": {…}}' in told.value.fix
+    assert "HUSH" not in str(told.value)
+
+
+def test_a_token_may_be_for_several_accounts() -> None:
+    settings = Settings(storage_options={"token": "t"}, allowed_roots="abfss://c@other/data")
+    place, name = storage_of(open_storage("abfss://c@acct/t", settings), OTHER)
+    assert (place.root, name) == ("abfss://c@other.dfs.core.windows.net/data", "f.parquet")
+
+
+def test_a_signature_serves_the_other_containers_of_its_account() -> None:
+    settings = Settings(storage_options={"sas_token": SIGNATURE}, allowed_roots="abfss://d@acct/data")
+    place, _ = storage_of(open_storage("abfss://c@acct/t", settings), "abfss://d@acct/data/f.parquet")
+    assert place.root == "abfss://d@acct.dfs.core.windows.net/data"
+
+
+def test_options_of_a_location_count_though_its_root_is_allowed_besides() -> None:
+    own = LocationOptions(options={"account_key": "b3RoZXI="})
+    settings = Settings(
+        storage_options=KEY,
+        allowed_roots="abfss://c@other/data",
+        locations={"abfss://c@other/data/": own},
+    )
+    place, _ = storage_of(open_storage("abfss://c@acct/t", settings), OTHER)
+    assert place.root == "abfss://c@other.dfs.core.windows.net/data"
+
+
+def test_one_location_in_two_spellings_must_have_one_set_of_options() -> None:
+    one, other = LocationOptions(options={"token": "HUSH1"}), LocationOptions(options={"token": "HUSH2"})
+    urls = ("abfss://c@other/data", "https://other.blob.core.windows.net/c/data/")
+    with pytest.raises(InvalidRequestError, match="one location is given in two spellings") as told:
+        open_storage("abfss://c@acct/t", Settings(locations=dict(zip(urls, (one, other), strict=True))))
+    assert "HUSH" not in str(told.value)
+    open_storage("abfss://c@acct/t", Settings(storage_options=KEY, locations=dict.fromkeys(urls, one)))

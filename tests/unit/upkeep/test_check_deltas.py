@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from lazydelta.sidecar import delta_name
-from lazydelta.sidecar.format.footer_seal import sealed
 from lazydelta.upkeep.build import build_sidecar
 from lazydelta.upkeep.deltas import write_delta_files
 from lazydelta.upkeep.verify import VerifyReport, verify_sidecar
@@ -21,6 +20,7 @@ from tests.support.sidecar_damage import (
     lazy_folder,
     numbered_file,
     numbered_files,
+    sealed,
     storage_of,
     with_value,
 )

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lazydelta.sidecar.format.layout import described
 from lazydelta.upkeep.compare_rows import PART_COLUMN, compare_rows, differing_rows
 from lazydelta.upkeep.findings import Findings
+from tests.unit.sidecar.samples import layout_for
 
 FIXED = [
     pa.field("path", pa.string()),
@@ -21,7 +21,8 @@ FIXED = [
     pa.field("dv.offset", pa.int32()),
     pa.field("tags", pa.map_(pa.string(), pa.string())),
 ]
-LOG = pa.schema([*FIXED, described(pa.field("min.value", pa.float64()), "min", ["value"])])
+LEAST = layout_for({"value": "double"}).schema.field("min.value")
+LOG = pa.schema([*FIXED, LEAST])
 PARTS = ["part-0", "part-1"]
 
 
@@ -32,7 +33,7 @@ def log(*rows: dict[str, Any]) -> pa.Table:
 def part(*rows: dict[str, Any], value_type: pa.DataType | None = None) -> pa.Table:
     fields = [*FIXED, pa.field(PART_COLUMN, pa.int32())]
     if value_type is not None:
-        fields.append(described(pa.field("stats.min.value", value_type), "min", ["value"]))
+        fields.append(LEAST.with_name("stats.min.value").with_type(value_type))
     return pa.Table.from_pylist([{PART_COLUMN: 0} | row for row in rows], pa.schema(fields))
 
 

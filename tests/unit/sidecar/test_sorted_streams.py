@@ -1,8 +1,12 @@
-"""A lazy merge gives what sorting gives, and reads a source only when the order reaches it."""
+"""Sorted streams: keys compare as rows sort, and what is merged comes as if it had been sorted.
+
+A lazy merge reads a source only when the order reaches it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import pyarrow as pa
 import pytest
@@ -10,7 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lazydelta.sidecar.order.lazy_merge import LazyMerge
-from lazydelta.sidecar.order.sort_keys import SortKey, before_all, comparable, key_at, sort_order
+from lazydelta.sidecar.order.sort_keys import (
+    SortKey,
+    before_all,
+    comparable,
+    is_ascending,
+    key_at,
+    sort_order,
+)
+from lazydelta.sidecar.order.sorted_merge import merge_sorted
 from lazydelta.sidecar.order.sorted_stream import SortedStream
 
 _SCHEMA = pa.schema([("order_value", pa.int64()), ("raw_path", pa.string())])
@@ -150,3 +162,75 @@ def test_no_sources_give_no_rows(*, descending: bool) -> None:
     merge = LazyMerge(_KEYS, descending=descending)
     merge.add(SortedStream(iter([]), _KEYS, descending=descending))
     assert list(merge.rows()) == []
+
+
+# --- keys of every kind, and merging without bounds ---------------------------
+
+PLAIN_SCHEMA = pa.schema([("order", pa.float64()), ("path", pa.string()), ("rider", pa.int64())])
+PLAIN_KEYS = ("order", "path")
+PLAIN_ROWS = st.lists(
+    st.tuples(
+        st.none() | st.sampled_from([float("nan"), float("-inf"), -0.0, 0.0, 1.5, 2.0]),
+        st.text(st.sampled_from("aü\U0001f600%"), max_size=3),
+        st.integers(0, 1000),
+    ),
+    max_size=40,
+)
+
+
+def plain_batch(rows: list[tuple[float | None, str, int]]) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True) if rows else ([], [], [])
+    arrays = [pa.array(list(column), field.type) for column, field in zip(columns, PLAIN_SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=PLAIN_SCHEMA)
+
+
+def plain_key(row: tuple[float | None, str, int]) -> tuple[object, ...]:
+    """Nulls, then NaN, then values; paths by their bytes."""
+    order, path, _ = row
+    rank = 0 if order is None else 1 if order != order else 2  # noqa: PLR0124
+    return rank, order if rank == 2 else 0, path.encode()
+
+
+def plain_rows(batches: list[pa.RecordBatch]) -> list[tuple[float | None, str, int]]:
+    table = pa.Table.from_batches(batches, PLAIN_SCHEMA)
+    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+
+@given(PLAIN_ROWS)
+def test_rows_are_called_sorted_exactly_where_sorting_changes_nothing(
+    rows: list[tuple[float | None, str, int]],
+) -> None:
+    batch = plain_batch(rows)
+    keys = [plain_key(row) for row in rows]
+    assert is_ascending(batch, PLAIN_KEYS) == (keys == sorted(keys))
+    assert is_ascending(batch.take(sort_order(batch, PLAIN_KEYS)), PLAIN_KEYS)
+
+
+@given(PLAIN_ROWS, st.booleans())
+def test_keys_compare_as_rows_sort(rows: list[tuple[float | None, str, int]], descending: bool) -> None:
+    batch = plain_batch(rows)
+    in_order = batch.take(sort_order(batch, PLAIN_KEYS, descending=descending))
+    keys = [key_at(in_order, at, PLAIN_KEYS, descending=descending) for at in range(in_order.num_rows)]
+    assert all(left <= right and not right < left for left, right in pairwise(keys))
+    for key in keys:
+        assert before_all(key[:1], descending=descending) < key
+        assert before_all((), descending=descending) < key
+
+
+@given(st.lists(PLAIN_ROWS, max_size=6), st.integers(1, 5000), st.integers(1, 9), st.booleans())
+def test_sorted_streams_merge_to_one_sorted_stream(
+    pieces: list[list[tuple[float | None, str, int]]], slice_bytes: int, block_rows: int, descending: bool
+) -> None:
+    sources = []
+    for piece in pieces:
+        rows = plain_batch(piece)
+        in_order = rows.take(sort_order(rows, PLAIN_KEYS, descending=descending))
+        sources.append(
+            iter([in_order.slice(at, block_rows) for at in range(0, in_order.num_rows, block_rows)])
+        )
+    found = plain_rows(
+        list(merge_sorted(sources, PLAIN_KEYS, slice_bytes=slice_bytes, descending=descending))
+    )
+    everything = [row for piece in pieces for row in piece]
+    assert [plain_key(row) for row in found] == sorted(map(plain_key, everything), reverse=descending)
+    assert sorted(map(repr, found)) == sorted(map(repr, everything))
