@@ -25,7 +25,7 @@ SECONDS, SECONDS_MAX = 30, 240  # a busy machine has more time for as many scans
 SCANS_MIN = 40
 
 
-@pytest.mark.slow
+@pytest.mark.long("half a minute of writers that are killed, scans and faults on two stores")
 def test_every_answer_is_right_while_writers_are_killed_and_the_line_is_faulty(tmp_path: Path) -> None:
     flags = ["--seconds", str(SECONDS), "--seconds-max", str(SECONDS_MAX), "--scans-min", str(SCANS_MIN)]
     flags += ["--folder", str(tmp_path)]

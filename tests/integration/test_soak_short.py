@@ -6,12 +6,15 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from bench.soak import Look, Soaked, verdicts_on
 from bench.tables import REPOSITORY
 
 MINUTES = "0.6"
 
 
+@pytest.mark.long("half a minute of mixed work")
 def test_memory_handles_and_threads_stay_as_they_are_over_half_a_minute_of_mixed_work() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "bench.soak", "--minutes", MINUTES, "--files", "500"],
