@@ -56,7 +56,7 @@ mutants: venv ## Put 200 small faults into the source, one at a time, and count 
 	@$(BIN)/python -m tests.mutants $(MUTANTS)
 
 screenshots: venv ## Make the pictures of docs/web-page.md anew, in a real browser.
-	LAZYDELTA_SCREENSHOTS=1 $(BIN)/pytest --quiet tests/integration/serve/page/test_page_screenshots.py
+	LAZYDELTA_SCREENSHOTS=1 $(BIN)/pytest --quiet --long tests/integration/serve/page/test_page_screenshots.py
 
 docs-reference: venv ## Write the generated pages of docs/reference anew.
 	$(BIN)/python docs/generate_reference.py

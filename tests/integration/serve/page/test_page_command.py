@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -20,7 +20,6 @@ from playwright.sync_api import Browser, expect
 
 from lazydelta.cli.ui_command import config_text, table_name
 from lazydelta.serve.config import load_config
-from tests.support.page import machines_table
 from tests.support.page_views import opened
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -46,8 +45,8 @@ def started(*arguments: str) -> Iterator[subprocess.Popen[str]]:
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return machines_table(tmp_path_factory.mktemp("tables"), days=2)
+def url(machines: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) -> str:
+    return machines(tmp_path_factory.mktemp("tables"))
 
 
 def test_the_command_tells_the_address_and_ends_by_ctrl_c(browser: Browser, url: str) -> None:

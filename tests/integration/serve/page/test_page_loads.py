@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.support.page import machines_table
 from tests.support.page_views import opened, type_query
 from tests.support.serving import RunningServer, running_server
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+def server(machines: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp("served")
-    with running_server(folder, {"machines": machines_table(folder)}) as running:
+    with running_server(folder, {"machines": machines(folder, days=6)}) as running:
         yield running
 
 
@@ -134,8 +133,10 @@ def test_a_table_that_is_not_there_is_told(browser: Browser, server: RunningServ
         expect(page.locator("#notice")).to_be_hidden()
 
 
-def test_a_table_whose_address_is_wrong_is_told_without_the_address(browser: Browser, tmp_path: Path) -> None:
-    tables = {"broken": str(tmp_path / "nowhere"), "machines": machines_table(tmp_path, days=2)}
+def test_a_table_whose_address_is_wrong_is_told_without_the_address(
+    browser: Browser, machines: Callable[..., str], tmp_path: Path
+) -> None:
+    tables = {"broken": str(tmp_path / "nowhere"), "machines": machines(tmp_path)}
     with running_server(tmp_path, tables) as server, opened(browser, server.http_url) as page:
         expect(page.locator("#notice")).to_contain_text("no Delta table here")
         expect(page.locator("#notice")).not_to_contain_text("nowhere")

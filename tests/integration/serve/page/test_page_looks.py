@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 import pyarrow as pa
@@ -11,7 +11,6 @@ import pytest
 from deltalake import write_deltalake
 from playwright.sync_api import Browser, Page, expect
 
-from tests.support.page import machines_table
 from tests.support.page_views import opened, run_query, type_query, violations
 from tests.support.serving import RunningServer, running_server
 
@@ -43,13 +42,13 @@ FIRST_KEY = """() => {
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+def server(machines: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp("served")
     nested = pa.struct([("x", pa.int32()), ("ys", pa.list_(pa.string()))])
     plain = pa.table({"a": [1, 2], "s": pa.array([None, None], nested), "at": [dt.datetime.now(dt.UTC)] * 2})
     write_deltalake(folder / "plain", plain)
     tables = {
-        "machines": machines_table(folder, days=3),
+        "machines": machines(folder, days=3),
         "plain": str(folder / "plain"),
         "gone": str(folder / "gone"),
     }

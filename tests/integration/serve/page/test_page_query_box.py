@@ -10,7 +10,6 @@ from deltalake import write_deltalake
 from playwright.sync_api import Browser, Page, Request, expect
 
 from tests.support.kusto_tables import TYPES
-from tests.support.page import machines_table
 from tests.support.page_views import held_back, let_through, opened, run_query, type_query
 from tests.support.row_tables import eventually
 from tests.support.serving import RunningServer, running_server
@@ -32,10 +31,10 @@ SAID = """() => {
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+def server(machines: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp("served")
     write_deltalake(folder / "types", TYPES)
-    tables = {"machines": machines_table(folder, days=3), "types": str(folder / "types")}
+    tables = {"machines": machines(folder, days=3), "types": str(folder / "types")}
     with running_server(folder, tables) as running:
         yield running
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.support.page import machines_table
 from tests.support.page_views import opened, run_query, type_query
 from tests.support.serving import RunningServer, running_server
 
+pytestmark = pytest.mark.long("makes the pictures of the docs; the other files test what they show")
 IMAGES = Path(__file__).resolve().parents[4] / "docs" / "images"
 LATE = """select machine, avg(celsius) as celsius, count(*) as n
 from machines
@@ -25,9 +25,9 @@ HOURLY = """machines
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+def server(machines: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp("served")
-    with running_server(folder, {"machines": machines_table(folder, days=20)}) as running:
+    with running_server(folder, {"machines": machines(folder, days=20)}) as running:
         yield running
 
 

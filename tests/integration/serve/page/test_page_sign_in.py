@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from playwright.sync_api import Browser, expect
 
 from lazydelta.serve.sign_in import token_digest
-from tests.support.page import machines_table
 from tests.support.page_views import opened, run_query
 from tests.support.serving import RunningServer, running_server
 
@@ -20,9 +19,9 @@ CLIENTS = "".join(
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+def server(machines: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp("served")
-    url = machines_table(folder, days=2)
+    url = machines(folder)
     more = f'{CLIENTS}[tables.secret]\nurl = {json.dumps(url)}\nreaders = ["analysts"]\n'
     with running_server(folder, {"machines": url}, more) as running:
         yield running

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 from playwright.sync_api import Browser, Page, expect
 
-from tests.support.page import machines_table
 from tests.support.page_views import held_back, let_through, opened, run_query, type_query
 from tests.support.serving import RunningServer, running_server
 
@@ -19,10 +18,10 @@ ODD = "order id, näme"
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+def server(machines: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp("served")
     write_deltalake(folder / "odd", pa.table({ODD: [7, 8]}))
-    tables = {"machines": machines_table(folder, days=2), "odd": str(folder / "odd")}
+    tables = {"machines": machines(folder), "odd": str(folder / "odd")}
     with running_server(folder, tables) as running:
         yield running
 
