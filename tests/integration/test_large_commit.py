@@ -15,8 +15,8 @@ from lazydelta.upkeep.deltas import write_delta_files
 from tests.support.table_builder import TableBuilder
 from tests.support.telemetry_table import file_at, storage_of, telemetry
 
-# How many adds, and the memory that a scan of them may take over the import, by JSON and by a delta file: a key
-# is 16 bytes, held four times while runs are merged; slices and row groups are a few MB.
+# How many adds, and the memory that a scan of them may take over the import, by JSON and by a delta file:
+# a key is 16 bytes, held four times while runs are merged; slices and row groups are a few MB.
 SIZES = [
     (250_000, 64 << 20, 110 << 20),
     pytest.param((1_000_000, 150 << 20, 150 << 20), marks=pytest.mark.long("a commit of a million adds")),

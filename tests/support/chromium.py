@@ -1,8 +1,8 @@
 """Chromium without a window, for the tests of the web page: the machine's own, or one in the project's cache.
 
-Contract: `browser` is one process per run, driven by playwright. Nothing is installed on the machine and no
-rights are needed: where it has no Chromium, apt's packages are unpacked below the cache with their libraries
-and a font; where there is no apt either, playwright fetches its own build into the cache.
+Contract: `browser` is one process per folder of tests, driven by playwright. Nothing is installed on the
+machine and no rights are needed: where it has no Chromium, apt's packages are unpacked below the cache with
+their libraries and a font; where there is no apt either, playwright fetches its own build into the cache.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FONTS = """<?xml version="1.0"?>
 """
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     """One Chromium; tests open contexts of their own."""
     with sync_playwright() as playwright:
