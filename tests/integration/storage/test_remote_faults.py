@@ -233,20 +233,6 @@ def test_a_stream_of_an_object_that_was_replaced_is_an_error(
         list(stream)
 
 
-@pytest.mark.parametrize("fault", [Fault(kind="lose"), Fault(kind="status", status=503), Fault(kind="reset")])
-def test_a_write_whose_answer_was_lost_is_still_known_to_be_ours(
-    remote_store: TableServer, remote_proxy: HttpProxy, fault: Fault
-) -> None:
-    url = remote_store.url()
-    storage = opened(remote_store, remote_proxy, url)
-    remote_proxy.plan = at({1: fault})
-    assert storage.put_if_absent("m.json", b"ours")
-    remote_proxy.reset()
-    remote_proxy.plan = at({1: fault})
-    assert not storage.put_if_absent("m.json", b"theirs")
-    assert storage.get("m.json") == b"ours"
-
-
 def test_many_requests_through_a_store_that_fails_now_and_then_are_all_right(
     remote_store: TableServer, remote_proxy: HttpProxy
 ) -> None:

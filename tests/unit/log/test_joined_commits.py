@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
-import pytest
 
 import lazydelta as ld
 from lazydelta import limits
-from lazydelta.errors import CorruptLogError, LazyDeltaError
 from lazydelta.log import CommitSlice, ReverseCommitReader, find_segment, newest_first
 from lazydelta.scan.keys import path_hashes
 from lazydelta.settings import Settings
@@ -84,41 +81,6 @@ def test_a_compacted_range_is_not_joined(tmp_path: Path) -> None:
     TableBuilder(tmp_path).commit(["a"]).commit(["b"]).compact(0, 1).commit(["c"]).commit(["d"])
     found = [(part.version, part.oldest, len(part.joined)) for part in slices_of(tmp_path)]
     assert found == [(3, 2, 2), (1, 0, 0)]
-
-
-def test_what_is_newer_than_damage_goes_out_before_its_error(tmp_path: Path) -> None:
-    table = TableBuilder(tmp_path).commit(["a"]).commit(["b"]).commit(["c"]).commit(["d"])
-    table.append_to_commit(1, "{not json")
-    slices = slices_of(tmp_path)
-    assert [one.path for one in next(slices).adds] == ["d", "c"]
-    with pytest.raises(CorruptLogError, match="line 3 is not a Delta action"):
-        next(slices)
-
-
-@pytest.mark.parametrize(
-    "action",
-    [
-        {**add("z"), "size": 2**70},
-        {**add("z"), "path": "%ff"},
-        {**add("z"), "deletionVector": {"storageType": "q", "pathOrInlineDv": "?", "sizeInBytes": 1}},
-    ],
-    ids=["number", "path", "vector"],
-)
-def test_an_action_that_fits_no_row_is_met_at_its_commit(tmp_path: Path, action: dict[str, object]) -> None:
-    table = TableBuilder(tmp_path).commit(["a"]).commit(["b"]).commit(["c"])
-    table.append_to_commit(1, json.dumps({"add": action}))
-    files = ld.open(str(tmp_path)).scan(strategy="reverse").files()
-    assert next(files).path == "c"
-    with pytest.raises(LazyDeltaError):
-        list(files)
-
-
-def test_a_remove_shadows_older_adds_of_the_slice_and_none_of_its_own_commit(tmp_path: Path) -> None:
-    with_vector = add("a", deletion_vector={"storageType": "i", "pathOrInlineDv": "0rr91", "sizeInBytes": 4})
-    table = TableBuilder(tmp_path).commit(["a", "b"]).checkpoint()
-    table.commit(["c", "d"], ["b"]).commit([with_vector], ["a", "c"]).commit(["b"], ["d"]).commit(["c"])
-    for strategy in ("reverse", "forward"):
-        assert live_keys(tmp_path, strategy=strategy) == table.live()
 
 
 def test_files_that_look_alike_are_told_apart_in_one_slice(tmp_path: Path) -> None:

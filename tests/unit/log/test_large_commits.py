@@ -47,16 +47,6 @@ def test_a_commit_larger_than_memory_allows_is_read_in_slices(tmp_path: Path, st
     assert peak < 40 * limits.MIB
 
 
-def test_a_key_that_a_long_commit_names_twice_comes_once(tmp_path: Path) -> None:
-    table = TableBuilder(tmp_path).commit(["old"]).checkpoint()
-    big_commit(table, 30_000, removes_first=["big-0029999", "old"])
-    with (table.log / f"{1:020d}.json").open("a") as file:  # the same add once more, many slices later
-        file.write(json.dumps({"add": {"path": "big-0000000", "size": 1, "partitionValues": {}}}) + "\n")
-    paths = [file.path for file in ld.open(str(tmp_path)).scan(strategy="reverse").files()]
-    assert len(paths) == len(set(paths)) == 30_000  # a remove in the same commit shadows no add
-    assert "old" not in paths
-
-
 def test_a_checkpoint_in_json_with_many_transactions_takes_the_memory_of_a_slice(tmp_path: Path) -> None:
     table = TableBuilder(tmp_path).commit(["a"]).checkpoint("v2-json", sidecars=1)
     (path,) = table.log.glob("*.checkpoint*.json")

@@ -45,18 +45,6 @@ def test_a_scan_goes_on_from_the_newer_checkpoint_and_says_so(tmp_path: Path, wh
     assert "cleaned up under the scan" in report.source_reason
 
 
-def test_half_way_through_the_tail_nothing_comes_twice(tmp_path: Path) -> None:
-    table = built(tmp_path)
-    scan = ld.open(tmp_path, storage_options=ONE_BY_ONE).scan(limit=1000)
-    files = scan.files()
-    found = keys([next(files) for _ in range(3)])
-    cleaned(table, 9)
-    found += keys(files)
-    assert len(found) == len(set(found))
-    assert set(found) == table.live()
-    assert scan.explain().fallbacks_by_kind == {"log_cleaned_up": 1}
-
-
 def test_a_checkpoint_newer_than_the_version_does_not_help(tmp_path: Path) -> None:
     table = built(tmp_path).crc(6)
     scan = ld.open(tmp_path, version=6, storage_options=ONE_BY_ONE).scan()
