@@ -14,11 +14,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import playwright
 import pytest
 from playwright.sync_api import Browser, Playwright, sync_playwright
 
 from tests.support.apt import has_apt, unpacked
 from tests.support.capi_library import cache_folder
+from tests.support.node import node
 from tests.support.skips import skip
 
 PACKAGES = ("chromium-headless-shell", "fonts-dejavu-core")
@@ -32,10 +34,11 @@ _FONTS = """<?xml version="1.0"?>
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     """One Chromium; tests open contexts of their own."""
-    with sync_playwright() as playwright:
-        program, environment = _found(playwright)
+    _prepare_driver()
+    with sync_playwright() as driver:
+        program, environment = _found(driver)
         # Without its sandbox: tests may run as root, where Chromium has none.
-        launched = playwright.chromium.launch(
+        launched = driver.chromium.launch(
             executable_path=program, args=["--no-sandbox"], env={**os.environ, **environment}
         )
         try:
@@ -44,9 +47,16 @@ def browser() -> Iterator[Browser]:
             launched.close()
 
 
-def _found(playwright: Playwright) -> tuple[str, dict[str, str | float | bool]]:
+def _prepare_driver() -> None:
+    """Playwright brings a Node that needs a library of the system; without that, another Node runs it."""
+    program = Path(playwright.__file__).parent / "driver" / "node"
+    if subprocess.run([program, "--version"], check=False, capture_output=True).returncode:
+        os.environ["PLAYWRIGHT_NODEJS_PATH"] = node()
+
+
+def _found(driver: Playwright) -> tuple[str, dict[str, str | float | bool]]:
     """The program, and what its environment needs."""
-    own = Path(playwright.chromium.executable_path)
+    own = Path(driver.chromium.executable_path)
     for program in (*map(shutil.which, _NAMES), str(own) if own.exists() else None):
         if program:
             return program, {}
