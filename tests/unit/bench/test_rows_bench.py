@@ -80,7 +80,7 @@ def test_the_twin_with_deletion_vectors_lacks_the_first_rows_of_each_file(table:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long("fifteen processes; one part runs in the default suite, told to miscount")
 def test_every_reader_of_every_part_finds_all_rows(table: RowsTable) -> None:
     scale = _tiny()
     runs = [

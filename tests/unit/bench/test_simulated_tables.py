@@ -22,7 +22,6 @@ from bench.scale.next_checkpoint import checkpoint_cost, grown_spec, write_next_
 from bench.scale.padded import padded
 from bench.scale.simulated import SimulatedTable, simulated_spec
 from lazydelta.sidecar import LAZY_FOLDER, SidecarConfig, decode_manifest, manifest_name
-from lazydelta.sidecar.format.part_encoding import footer_length
 
 # So many row groups that the manifest lists parts alone, as it does for more than twenty million files.
 SMALL = SidecarConfig(row_group_rows=20, row_groups_max=64)
@@ -95,6 +94,11 @@ def test_a_listing_tells_of_parts_that_are_not_made(simulated: SimulatedTable) -
     for told in listed[:3]:
         again, file = bucket.opened(told.name)
         assert (again, len(file.read())) == (told, told.size)
+
+
+def footer_length(body: bytes) -> int:
+    """The bytes of a Parquet file from where its footer begins to its end."""
+    return int.from_bytes(body[-8:-4], "little") + 8
 
 
 def test_a_file_is_filled_up_and_reads_as_before() -> None:

@@ -133,7 +133,7 @@ def test_polars_asks_for_few_rows_and_few_are_read(table: ld.Table) -> None:
             asked.append((with_columns, n_rows))
             return super().batches(with_columns, predicate, n_rows, batch_size)
 
-    source = Watched(table.scan()._source, ("id", "device"))
+    source = Watched(table.scan().source, ("id", "device"))
     frame = pl.io.plugins.register_io_source(source.batches, schema=source.schema)
     assert frame.select("id").head(2).collect().height == 2
     assert asked == [(["id"], 2)]
