@@ -147,5 +147,7 @@ def _checked(command: list[str], environment: Mapping[str, str] | None = None) -
 
 
 if __name__ == "__main__":
+    if len(sys.argv) == 1:
+        sys.exit("usage: python -m tests.support.bare_system FOLDER [COMMAND ...]")
     make(Path(sys.argv[1]))
     sys.exit(run(Path(sys.argv[1]), sys.argv[2:] or ["bash"]).returncode)
