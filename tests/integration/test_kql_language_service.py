@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import pyarrow as pa
 import pytest
 
@@ -13,7 +11,6 @@ from lazydelta.engines.kql.translate import KqlCatalog, translate
 from tests.property.test_kql_against_sql import ORDERED, PAIRS
 from tests.property.test_kql_against_sql import SCHEMA as PAIRED
 from tests.support.kql_cases import cases
-from tests.support.kql_kinds import told_kinds
 from tests.support.kql_session import kql_session
 from tests.support.kusto_language_service import UNKNOWN_NAME_CODES, Verdict, verdicts
 from tests.unit.engines.kql.test_kql_kinds import MISMATCHES
@@ -129,74 +126,70 @@ SCHEMA = pa.schema(
 )
 
 
-@cache
-def _told_of_cases() -> tuple[Verdict, ...]:
-    return tuple(verdicts(case["query"] for case in cases()))
+def _arguments() -> dict[str, bool]:
+    """Calls with each argument of each type, and whether it is a right one."""
+    expected = {}
+    for call, places in ARGUMENTS.items():
+        name, _, inside = call.partition("(")
+        given = inside.removesuffix(")").split(", ")
+        for place, letters in enumerate(places):
+            for letter in "abcdefgh":
+                written = ", ".join([*given[:place], letter, *given[place + 1 :]])
+                expected[f"V | extend z = {name}({written})"] = letter in letters
+    return expected
 
 
-def test_every_query_of_the_cases_that_we_answer_parses_there() -> None:
+@pytest.fixture(scope="module")
+def told() -> dict[str, list[Verdict]]:
+    """What it says of all queries of these tests, by one process."""
+    paired = {"T": _as_kql(PAIRED), "U": _as_kql(PAIRED), "V": TABLE}
+    asked: dict[str, tuple[list[str], dict[str, str]]] = {
+        "cases": ([case["query"] for case in cases()], {}),
+        "tables": ([*PAIRS, *ORDERED, *TYPED], paired),
+        "mismatches": ([query for query, *_ in MISMATCHES], {"T": _as_kql(MIXED.schema)}),
+        "arguments": ([*_arguments()], {"V": TABLE}),
+        "broken": ([*BROKEN], {"T": TABLE, "U": TABLE}),
+    }
+    said = iter(verdicts([(query, tables) for queries, tables in asked.values() for query in queries]))
+    return {name: [next(said) for _ in queries] for name, (queries, _) in asked.items()}
+
+
+def test_every_query_of_the_cases_that_we_answer_parses_there(told: dict[str, list[Verdict]]) -> None:
     refused = {
-        case["id"]: told.errors
-        for case, told in zip(cases(), _told_of_cases(), strict=True)
-        if "refused" not in case and told.errors and not _is_about_names(told)
+        case["id"]: one.errors
+        for case, one in zip(cases(), told["cases"], strict=True)
+        if "refused" not in case and one.errors and not _is_about_names(one)
     }
     # Its binder knows no make_timespan of four parts.
     refused.pop("make-timespan-function-0", None)
     assert refused == {}
 
 
-def test_the_columns_of_the_cases_are_those_that_it_tells() -> None:
+def test_the_columns_of_the_cases_are_those_that_it_tells(told: dict[str, list[Verdict]]) -> None:
     others = {
-        case["id"]: (case["columns"], told.columns)
-        for case, told in zip(cases(), _told_of_cases(), strict=True)
-        if told.columns and "mended" not in case and not told.errors
-        if [tuple(column) for column in case["columns"]] != told.columns
+        case["id"]: (case["columns"], one.columns)
+        for case, one in zip(cases(), told["cases"], strict=True)
+        if one.columns and "mended" not in case and not one.errors
+        if [tuple(column) for column in case["columns"]] != one.columns
     }
     assert others == {}
 
 
-def test_queries_over_a_table_give_the_columns_that_it_tells() -> None:
-    queries = [*PAIRS, *ORDERED, *TYPED]
-    told = verdicts(queries, {"T": _as_kql(PAIRED), "U": _as_kql(PAIRED), "V": TABLE})
+def test_queries_over_a_table_give_the_columns_that_it_tells(told: dict[str, list[Verdict]]) -> None:
+    queries, said = [*PAIRS, *ORDERED, *TYPED], told["tables"]
     assert {
-        query: verdict.errors for query, verdict in zip(queries, told, strict=True) if verdict.errors
+        query: verdict.errors for query, verdict in zip(queries, said, strict=True) if verdict.errors
     } == {}
     with kql_session() as session:
         session.give({"T": PAIRED.empty_table(), "U": PAIRED.empty_table(), "V": SCHEMA.empty_table()})
         ours = {query: [(column.name, column.type) for column in session.columns(query)] for query in queries}
-    theirs = {query: verdict.columns for query, verdict in zip(queries, told, strict=True)}
+    theirs = {query: verdict.columns for query, verdict in zip(queries, said, strict=True)}
     assert {query: (ours[query], theirs[query]) for query in queries if ours[query] != theirs[query]} == {}
 
 
-def test_the_types_that_are_told_before_a_query_runs_are_those_that_it_tells() -> None:
-    asked = [case["query"] for case in cases() if "refused" not in case and "mended" not in case]
-    asked += TYPED
-    told = verdicts(asked, {"V": TABLE})
-    pairs = [
-        (query, verdict.columns) for query, verdict in zip(asked, told, strict=True) if not verdict.errors
-    ]
-    assert len(pairs) > 300
-    others, unknown, known = {}, 0, 0
-    for query, theirs in pairs:
-        ours = told_kinds(query, {"V": SCHEMA})
-        assert ours is not None and theirs is not None, query
-        unknown += sum(kind is None for kind in ours.values())
-        known += len(ours)
-        wrong = [
-            (name, kind, column)
-            for (name, kind), column in zip(ours.items(), theirs, strict=True)
-            if kind is not None and (name, kind) != column
-        ]
-        if wrong:
-            others[query] = wrong
-    assert others == {}
-    assert unknown < known / 20
-
-
-def test_types_that_do_not_go_together_here_do_not_there() -> None:
+def test_types_that_do_not_go_together_here_do_not_there(told: dict[str, list[Verdict]]) -> None:
     queries = [query for query, *_ in MISMATCHES]
-    told = verdicts(queries, {"T": _as_kql(MIXED.schema)})
-    kinder = {query for query, verdict in zip(queries, told, strict=True) if not verdict.errors}
+    kinder = {query for query, one in zip(queries, told["mismatches"], strict=True) if not one.errors}
     # The service itself refuses these: it says so when they run.
     assert kinder <= {
         "T | summarize x = sum(r) | where x == 'a'",
@@ -213,30 +206,18 @@ def test_types_that_do_not_go_together_here_do_not_there() -> None:
     }
 
 
-def test_arguments_are_of_the_types_that_it_takes() -> None:
-    expected = {}
-    for call, places in ARGUMENTS.items():
-        name, _, inside = call.partition("(")
-        given = inside.removesuffix(")").split(", ")
-        for place, letters in enumerate(places):
-            for letter in "abcdefgh":
-                written = ", ".join([*given[:place], letter, *given[place + 1 :]])
-                expected[f"V | extend z = {name}({written})"] = letter in letters
-    told = verdicts(expected, {"V": TABLE})
-    theirs = {query: not verdict.errors for query, verdict in zip(expected, told, strict=True)}
+def test_arguments_are_of_the_types_that_it_takes(told: dict[str, list[Verdict]]) -> None:
+    expected = _arguments()
+    theirs = {query: not one.errors for query, one in zip(expected, told["arguments"], strict=True)}
     assert {query: said for query, said in theirs.items() if said != expected[query]} == {}
     catalog = KqlCatalog({"V": SCHEMA})
     assert [query for query, is_right in expected.items() if _is_mismatch(query, catalog) == is_right] == []
 
 
-def test_what_does_not_parse_here_does_not_parse_there() -> None:
+def test_what_does_not_parse_here_does_not_parse_there(told: dict[str, list[Verdict]]) -> None:
     ours = [query for query in BROKEN if _is_syntax_error(query)]
     assert ours == list(BROKEN)
-    kinder = [
-        query
-        for query, told in zip(BROKEN, verdicts(BROKEN, {"T": TABLE, "U": TABLE}), strict=True)
-        if not told.errors
-    ]
+    kinder = [query for query, one in zip(BROKEN, told["broken"], strict=True) if not one.errors]
     assert kinder == []
 
 
@@ -278,5 +259,5 @@ def _is_mismatch(query: str, catalog: KqlCatalog) -> bool:
     return False
 
 
-def _is_about_names(told: Verdict) -> bool:
-    return all(code in UNKNOWN_NAME_CODES for code, _, _ in told.errors)
+def _is_about_names(verdict: Verdict) -> bool:
+    return all(code in UNKNOWN_NAME_CODES for code, _, _ in verdict.errors)

@@ -11,14 +11,26 @@ from bench.ladder import main
 from bench.ladder_cells import cells, find
 from bench.ladder_page import Results
 
-pytestmark = pytest.mark.slow
-LEVELS = ("L0", "L1", "L3", "L6", "L7", "L8", "L8s")
+TWO = ("L6", "L7")
+ALL = ("L0", "L1", "L3", "L6", "L7", "L8", "L8s")
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(TWO, id="two levels"),
+        pytest.param(ALL, id="all levels", marks=pytest.mark.long("forty processes")),
+    ],
+)
+def levels(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    found: tuple[str, ...] = request.param
+    return found
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
+def results(levels: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) -> Results:
     out = tmp_path_factory.mktemp("ladder")
-    asked = [word for name in LEVELS for word in ("--level", name)]
+    asked = [word for name in levels for word in ("--level", name)]
     asked += ["--query", "hour", "--query", "take", "--files", "30000", "--wide-files", "20000"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LAZYDELTA_CACHE", str(out / "cache"))
@@ -28,17 +40,17 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
     return msgspec.json.decode((Path(out) / "ladder-small.json").read_bytes(), type=Results)
 
 
-def test_every_level_answers_in_both_places(results: Results) -> None:
+def test_every_level_answers_in_both_places(results: Results, levels: tuple[str, ...]) -> None:
     failures = [(run.place, run.level, run.query, run.failure) for run in results.runs if run.failure]
     assert failures == []
     oddities = [(run.place, run.level, run.query, run.note) for run in results.runs if run.note]
     assert oddities == []
     met = {(run.place, run.level) for run in results.runs}
-    assert met >= {(place, level) for place in ("disk", "store") for level in LEVELS}
+    assert met >= {(place, level) for place in ("disk", "store") for level in levels}
 
 
-def test_latency_shows_in_the_time_of_every_round_trip(results: Results) -> None:
-    for level in ("L1", "L3", "L6", "L7"):
+def test_latency_shows_in_the_time_of_every_round_trip(results: Results, levels: tuple[str, ...]) -> None:
+    for level in {"L1", "L3", "L6", "L7"}.intersection(levels):
         cell = find(cells(results.runs), level=level, place="store")
         assert cell is not None
         assert cell.figures["all_s"].median >= cell.figures["round_trips"].median * 0.030

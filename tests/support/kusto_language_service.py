@@ -27,13 +27,13 @@ class Verdict(msgspec.Struct, frozen=True):
     columns: list[tuple[str, str]] | None
 
 
-def verdicts(queries: Iterable[str], tables: Mapping[str, str] | None = None) -> list[Verdict]:
-    """Of each query; `tables` are schemas as KQL writes them: `(a:long, b:string)`."""
+def verdicts(asked: Iterable[tuple[str, Mapping[str, str]]]) -> list[Verdict]:
+    """Of each query with its tables, whose schemas are as KQL writes them: `(a:long, b:string)`."""
     folder = installed("kusto-language-service", PACKAGE)
-    asked = [json.dumps({"query": query, "tables": dict(tables or {})}) for query in queries]
+    lines = [json.dumps({"query": query, "tables": dict(tables)}) for query, tables in asked]
     done = subprocess.run(
         [node(), str(_SCRIPT), str(folder / "node_modules")],
-        input="\n".join(asked),
+        input="\n".join(lines),
         capture_output=True,
         text=True,
         check=True,

@@ -58,6 +58,7 @@ def test_a_reader_that_takes_too_long_is_stopped_and_told(table: CachedTable) ->
     assert (facts, failure) == ({}, "stopped after 0 s")
 
 
+@pytest.mark.long("one more process; a reader that breaks is in the default suite")
 def test_a_reader_that_cannot_answer_says_why(table: CachedTable) -> None:
     _, failure = run_once(_reader("polars"), table.path, "predicate", timeout_s=60)
     assert failure == "cannot: its plan skips no file by the log's statistics"

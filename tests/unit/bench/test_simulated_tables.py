@@ -49,6 +49,7 @@ def url(simulated: SimulatedTable) -> Iterator[tuple[str, dict[str, str]]]:
     server.server_close()
 
 
+@pytest.mark.long("reads every part; queries read some in the default suite")
 def test_parts_are_made_while_they_are_read(
     simulated: SimulatedTable, url: tuple[str, dict[str, str]]
 ) -> None:

@@ -70,7 +70,7 @@ def test_completion_can_be_installed_for_bash(with_command: dict[str, str]) -> N
 
 
 def test_fish_completes_commands_options_and_values(with_command: dict[str, str]) -> None:
-    asked = [f"complete -C '{words}'; echo =====" for words, _, _ in TYPED]
+    asked = [f"complete -C '{words}'; echo =====" for words, _, _ in TYPED[::3]]
     script = "; ".join(["env _LAZYDELTA_COMPLETE=source_fish lazydelta | source", *asked])
     done = subprocess.run(
         [shell("fish"), "--no-config", "-c", script],
@@ -81,7 +81,7 @@ def test_fish_completes_commands_options_and_values(with_command: dict[str, str]
         check=True,
     )
     found = [{line.partition("\t")[0] for line in part.split("\n")} for part in done.stdout.split("=====\n")]
-    assert [part - {""} for part in found[:-1]] == [offered for _, offered, _ in TYPED]
+    assert [part - {""} for part in found[:-1]] == [offered for _, offered, _ in TYPED[::3]]
 
 
 def test_zsh_completes_what_is_typed_at_its_prompt(with_command: dict[str, str]) -> None:

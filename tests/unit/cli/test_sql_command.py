@@ -132,7 +132,7 @@ def test_a_file_keeps_its_mode_and_a_link_to_itself_is_refused(
     [
         (signal.SIGINT, False, 130),
         (signal.SIGTERM, False, 143),
-        (signal.SIGTERM, True, 143),
+        pytest.param(signal.SIGTERM, True, 143, marks=pytest.mark.long("as with SIGINT and SIGKILL")),
         (signal.SIGKILL, True, -signal.SIGKILL),
     ],
 )

@@ -17,7 +17,7 @@ from tests.support.kql_cases import Case, Rows, all_cases, answer, cases, differ
 from tests.support.kql_session import KqlSession, kql_session
 
 CASES_A_GROUP = 25
-EVERY = 25
+EVERY = 75
 # Refused when the query is bound or run, where places in the text are not known any more.
 PLACELESS = ("union",)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 import weakref
 
 import pytest
@@ -58,7 +57,6 @@ def test_who_waits_comes_in_by_turns() -> None:
     def wait(number: int) -> None:
         with door.admitted(ANN, str(number)):
             order.append(number)
-            time.sleep(0.01)
 
     threads = []
     for number in range(8):

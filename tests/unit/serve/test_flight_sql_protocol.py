@@ -31,7 +31,7 @@ from lazydelta.serve.flight_sql.envelope import enclosed, opened
 from lazydelta.serve.flight_sql.sql_info import INFO
 from lazydelta.serve.flight_sql.type_info import TYPES
 from lazydelta.serve.sign_in import token_digest
-from tests.support.hypothesis_profile import BUSY_AND_SHARED
+from tests.support.hypothesis_profile import BUSY_AND_SHARED, examples
 from tests.support.row_tables import readings_table
 from tests.support.serving import RunningServer, bearer, running_server
 
@@ -359,7 +359,7 @@ def _damaged(raw: bytes, place: int, value: bytes) -> bytes:
     return raw[:place] + value + raw[place + 1 :]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=BUSY_AND_SHARED)
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=BUSY_AND_SHARED)
 @given(st.one_of(st.binary(max_size=80), damaged), st.sampled_from(ACTIONS))
 def test_no_bytes_make_the_server_fail(client: flight.FlightClient, raw: bytes, action: str) -> None:
     asks = [

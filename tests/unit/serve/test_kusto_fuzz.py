@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.hypothesis_profile import BUSY_AND_SHARED
+from tests.support.hypothesis_profile import BUSY_AND_SHARED, examples
 from tests.support.kusto import MGMT, QUERY, QUERY_V1
 from tests.support.row_tables import eventually, readings_table
 from tests.support.serving import RunningServer, running_server
@@ -47,7 +47,7 @@ BODIES = st.one_of(
         },
     ).map(lambda value: json.dumps(value).encode()),
 )
-MANY = settings(max_examples=150, deadline=None, suppress_health_check=BUSY_AND_SHARED)
+MANY = settings(max_examples=examples(30), deadline=None, suppress_health_check=BUSY_AND_SHARED)
 
 
 @pytest.fixture(scope="module")

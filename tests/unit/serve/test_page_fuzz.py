@@ -10,11 +10,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.support.hypothesis_profile import BUSY_AND_SHARED
+from tests.support.hypothesis_profile import BUSY_AND_SHARED, examples
 from tests.support.page import machines_table
 from tests.support.serving import RunningServer, running_server
 
-QUICK = settings(max_examples=60, deadline=None, suppress_health_check=BUSY_AND_SHARED)
+QUICK = settings(max_examples=examples(20), deadline=None, suppress_health_check=BUSY_AND_SHARED)
 SECONDS = 60.0
 POSTS = ("query", "completions", "tables/machines/reads")
 values = st.recursive(

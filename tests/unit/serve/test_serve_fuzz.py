@@ -18,12 +18,12 @@ from lazydelta.serve.flight import actions as flight_actions
 from lazydelta.serve.flight_sql import messages_pb2 as messages
 from lazydelta.serve.flight_sql.room import FlightSqlRoom
 from lazydelta.serve.sign_in import token_digest
-from tests.support.hypothesis_profile import BUSY_AND_SHARED
+from tests.support.hypothesis_profile import BUSY_AND_SHARED, examples
 from tests.support.row_tables import eventually, readings_table
 from tests.support.serving import RunningServer, bearer, planned, running_server
 from tests.support.sharing import Sharing
 
-QUICK = settings(max_examples=60, deadline=None, suppress_health_check=BUSY_AND_SHARED)
+QUICK = settings(max_examples=examples(40), deadline=None, suppress_health_check=BUSY_AND_SHARED)
 SECONDS = 60.0
 ANN = flight.FlightCallOptions(timeout=SECONDS, headers=[(b"authorization", b"Bearer ann-token")])
 SQL_PREFIX = "type.googleapis.com/arrow.flight.protocol.sql."

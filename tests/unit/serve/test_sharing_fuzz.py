@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 import lazydelta as ld
 from lazydelta.errors import LazyDeltaError
-from tests.support.hypothesis_profile import BUSY_AND_SHARED
+from tests.support.hypothesis_profile import BUSY_AND_SHARED, examples
 from tests.support.row_tables import Row, all_readings, readings_table
 from tests.support.serving import RunningServer, running_server
 from tests.support.shared_tables import feed_table
 from tests.support.sharing import Answer, Sharing, table_path
 
-QUICK = settings(max_examples=60, deadline=None, suppress_health_check=BUSY_AND_SHARED)
+QUICK = settings(max_examples=examples(30), deadline=None, suppress_health_check=BUSY_AND_SHARED)
 
 
 @pytest.fixture(scope="module")

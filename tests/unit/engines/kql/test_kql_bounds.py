@@ -13,14 +13,14 @@ from lazydelta.engines.kql.errors import KqlError
 from lazydelta.errors import LazyDeltaError
 from tests.unit.engines.kql.conftest import Ask
 
-_DOUBLED = "".join(f"let a{at + 1} = strcat(a{at}, a{at}); " for at in range(20))
+_DOUBLED = "".join(f"let a{at + 1} = strcat(a{at}, a{at}); " for at in range(14))
 TOO_LARGE = {
     "a megabyte of text": f"print '{'x' * 1_000_000}'",
     "many words": "print " + "+".join(["1"] * limits.KQL_WORDS_MAX),
     "deep brackets": "print " + "(" * 500 + "1" + ")" * 500,
     "deep calls": "print " + "tolower(" * 300 + "'a'" + ")" * 300,
     "deep arrays": "print dynamic(" + "[" * 5000 + "]" * 5000 + ")",
-    "lets that double": f"let a0 = 'x'; {_DOUBLED} print a20",
+    "lets that double": f"let a0 = 'x'; {_DOUBLED} print a14",
     "nested calls that repeat": "print " + "strcat(" * 12 + "'a'" + ", 'b')" * 12,
     "a range of billions": "range x from 1 to 10000000000 step 1 | count",
     "an array of billions": "print range(1, 10000000000, 1)",
@@ -47,7 +47,7 @@ def test_what_is_too_large_is_refused(ask: Ask, query: str) -> None:
 
 
 def test_a_long_chain_is_answered_or_refused_but_never_a_crash(ask: Ask) -> None:
-    for links in (100, 300, 1000, 2000):
+    for links in (300, 2000):
         query = "T | where " + " or ".join(f"number == {at}" for at in range(links)) + " | count"
         try:
             assert ask(query).fetchall() == [(min(links, 1440),)]

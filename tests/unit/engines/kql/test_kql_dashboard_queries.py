@@ -1,4 +1,4 @@
-"""The three queries of the seeds, unchanged: their answers, and how little they read."""
+"""Three queries as dashboards ask them: their answers, and how little they read."""
 
 from __future__ import annotations
 
