@@ -115,6 +115,7 @@ def test_a_file_is_filled_up_and_reads_as_before() -> None:
             padded(body, size=size, footer_bytes=footer)
 
 
+@pytest.mark.long("what a build references is tested with the sidecar; here it is what a benchmark counts")
 def test_the_sidecar_of_one_more_checkpoint_references_what_did_not_change(tmp_path: Path) -> None:
     table = SimulatedTable(grown_spec(FILES), tmp_path / "grown", SMALL)
     table.write()

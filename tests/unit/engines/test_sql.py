@@ -198,7 +198,7 @@ def test_a_left_query_leaves_no_thread_behind(table: ld.Table) -> None:
 
 
 @pytest.mark.parametrize(
-    "many", [15, pytest.param(60, marks=pytest.mark.long("repeats what is done fifteen times by default"))]
+    "many", [8, pytest.param(60, marks=pytest.mark.long("repeats what is done eight times by default"))]
 )
 @pytest.mark.parametrize("reader", ["lazydelta", "duckdb"])
 def test_many_left_queries_take_no_more_than_a_few(

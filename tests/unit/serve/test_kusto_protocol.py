@@ -374,7 +374,7 @@ def test_many_clients_get_their_own_rows(served: RunningServer) -> None:
         return number, rows(served, f"readings | where id == {number} | project id")
 
     with ThreadPoolExecutor(12) as threads:
-        for number, found in threads.map(asked, range(36)):
+        for number, found in threads.map(asked, range(18)):
             assert found == [[number]]
 
 
