@@ -21,7 +21,6 @@ import pytest
 
 import lazydelta as ld
 from lazydelta.storage import Storage, parse_address
-from lazydelta.storage.connect import connect
 from tests.support.proxy import Fault, HttpProxy
 from tests.support.servers import AZURITE_ACCOUNT, AZURITE_KEY, CONTAINER, TableServer
 
@@ -84,10 +83,9 @@ class Lake:
 
     def names(self, url: str) -> list[str]:
         """Every object below the root but those, empty, by which Hadoop marks folders."""
-        address = parse_address(url)
-        pages = obstore.list(connect(address, self.server.settings), prefix=address.path)
-        found = [meta["path"] for page in pages for meta in page if meta["size"]]
-        return [path.removeprefix(f"{address.path}/") for path in found]
+        store, root = self.server.objects(url)
+        found = [meta["path"] for page in obstore.list(store, prefix=root) for meta in page if meta["size"]]
+        return [path.removeprefix(f"{root}/") for path in found]
 
     def download(self, url: str, folder: Path) -> Path:
         """A copy of everything below the root."""

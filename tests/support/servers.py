@@ -26,13 +26,14 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import obstore
 import pytest
+from obstore.store import AzureStore, S3Store
 
 from lazydelta.settings import Settings
 from lazydelta.storage import Storage, open_storage, parse_address
-from lazydelta.storage.connect import connect
 from tests.support.node import installed, node
 from tests.support.proxy import HttpProxy
 
@@ -47,6 +48,7 @@ AZURITE_ACCOUNT = "devstoreaccount1"
 # Azurite's published development key; it opens nothing else.
 AZURITE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 CONTAINER = "tables"
+_CLIENT_OPTIONS = {"allow_http", "root_certificate"}  # of the connection, not of the store
 START_SECONDS_MAX = 180.0  # a busy machine takes its time
 _PORTS = range(20_000, 32_000)  # below those that systems give to whoever asks for any
 
@@ -90,21 +92,31 @@ class TableServer:
 
     def put_all(self, url: str, bodies: dict[str, bytes | Path]) -> None:
         """Write objects by name below the table root, replacing what is there."""
-        address = parse_address(url)
         if self.kind == "local":
+            address = parse_address(url)
             for name, body in bodies.items():
                 target = Path(address.path) / name
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(body.read_bytes() if isinstance(body, Path) else body)
             return
-        store = connect(address, self.settings)
-        prefix = f"{address.path}/" if address.path else ""
+        store, path = self.objects(url)
 
         def put(name: str) -> None:
-            obstore.put(store, prefix + name, bodies[name])
+            obstore.put(store, f"{path}/{name}" if path else name, bodies[name])
 
         with ThreadPoolExecutor(8) as threads:
             list(threads.map(put, bodies))
+
+    def objects(self, url: str) -> tuple[AzureStore | S3Store, str]:
+        """A client of the server that is not the product's, and the path of the table root there."""
+        address = parse_address(url)
+        options = dict(self.storage_options)
+        client: Any = {name: options.pop(name) for name in _CLIENT_OPTIONS & options.keys()}
+        config: Any = options
+        if self.kind == "s3":
+            return S3Store(address.container, config=config, client_options=client), address.path
+        config |= {"account_name": address.account}
+        return AzureStore(address.container, config=config, client_options=client), address.path
 
     def through(self, proxy: HttpProxy) -> dict[str, str]:
         """The options that reach this server by way of the proxy."""

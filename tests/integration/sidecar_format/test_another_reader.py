@@ -22,8 +22,7 @@ from deltalake import DeltaTable, write_deltalake
 
 import lazydelta as ld
 from lazydelta.settings import build_settings
-from lazydelta.sidecar import SidecarConfig
-from lazydelta.sidecar.format import manifest as written
+from lazydelta.sidecar import Binding, BoundFile, Manifest, Part, RowGroup, SidecarConfig, ZoneBounds
 from lazydelta.storage import open_storage
 from lazydelta.upkeep.build import build_sidecar
 
@@ -143,7 +142,6 @@ def test_such_a_reader_opens_what_it_needs(table: Path) -> None:
 
 def test_every_field_is_on_the_page() -> None:
     text = PAGE.read_text("utf-8")
-    structs = (written.Manifest, written.Part, written.ZoneBounds, written.RowGroup, written.BoundFile)
-    for struct in (*structs, written.Binding):
+    for struct in (Manifest, Part, ZoneBounds, RowGroup, BoundFile, Binding):
         fields = [field.encode_name for field in msgspec.structs.fields(struct)]
         assert [name for name in fields if not re.search(rf"`{name}(\[\])?`", text)] == [], struct

@@ -12,9 +12,16 @@ import pytest
 from lazydelta.errors import LazyDeltaError
 from lazydelta.log import CheckpointReader, RowRequest, find_segment
 from lazydelta.protocol.schema import parse_schema
-from lazydelta.sidecar import PartReader, SidecarConfig, SidecarLayout, layout_of, store_part, typed_rows
-from lazydelta.sidecar.format.layout import configured_stats_paths
-from lazydelta.sidecar.format.typed_rows import BUILD_COLUMNS
+from lazydelta.sidecar import (
+    BUILD_COLUMNS,
+    PartReader,
+    SidecarConfig,
+    SidecarLayout,
+    configured_stats_paths,
+    layout_of,
+    store_part,
+    typed_rows,
+)
 from tests.support import actions
 from tests.support.table_builder import TableBuilder
 from tests.unit.sidecar.samples import sorted_rows, storage_at, written
