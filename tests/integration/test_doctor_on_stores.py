@@ -38,10 +38,14 @@ def test_findings_are_those_of_a_folder(table_store: TableServer, sample: Path) 
     assert told.examined.bytes_read <= 200_000
 
 
-def test_the_ladder_is_climbed_on_a_store(remote_store: TableServer, sample: Path) -> None:
-    url = remote_store.url("climbed")
-    remote_store.upload(sample, url)
-    options = {**remote_store.settings.storage_options, "delta.cache.bytes": "10000000"}
+@pytest.mark.parametrize(
+    "store", ["azurite", pytest.param("s3_server", marks=pytest.mark.long("another store; eight processes"))]
+)
+def test_the_ladder_is_climbed_on_a_store(store: str, sample: Path, request: pytest.FixtureRequest) -> None:
+    server: TableServer = request.getfixturevalue(store)
+    url = server.url("climbed")
+    server.upload(sample, url)
+    options = {**server.settings.storage_options, "delta.cache.bytes": "10000000"}
     report = climb(url, storage_options=options, seconds=120)
     runs = {result.name: result.run for result in report.rungs}
     assert [run.error for run in runs.values() if run is not None] == [None] * len(RungName)

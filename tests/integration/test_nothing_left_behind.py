@@ -17,8 +17,6 @@ from deltalake import write_deltalake
 
 import lazydelta as ld
 from lazydelta.errors import LazyDeltaError, StorageError
-from lazydelta.rows.materialize import backwards
-from lazydelta.storage.scratch_folder import ScratchFolder, _swept, sweep
 from tests.support.handles import handles_of
 from tests.support.row_tables import all_readings, readings_table
 
@@ -33,13 +31,10 @@ query = "select i, count(*) as c from range(2000000) r(i) group by i order by i 
 found = ld.sql(query, memory_limit="50MB", temp_directory=sys.argv[1])
 found.next()
 """
-SCRATCH = """
-import sys
-from pathlib import Path
-from lazydelta.storage.scratch_folder import ScratchFolder
-folder = ScratchFolder(Path(sys.argv[1]), "lazydelta-test-")
-(folder.path / "deep").mkdir()
-(folder.path / "deep" / "rows").write_text("a secret")
+
+ONE_QUERY = """
+import sys, lazydelta as ld
+print(ld.sql("select 1", temp_directory=sys.argv[1]).fetchall())
 """
 
 
@@ -78,29 +73,25 @@ def test_rows_that_wait_to_be_turned_round_have_no_name(tmp_path: Path, folder: 
 
 
 def test_rows_on_a_disk_come_back_as_they_were_and_hold_no_handle(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    table = ld.open(readings_table(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", str(folder))
     monkeypatch.setattr("lazydelta.limits.MATERIALIZE_BYTES", 1)
-    rows = pa.RecordBatch.from_pylist(all_readings())
-    held: list[str] = []
-
-    def slices() -> Iterator[pa.RecordBatch]:
-        for start in range(0, rows.num_rows, 7):
-            yield rows.slice(start, 7)
-        held.extend(handles_of(folder))
-
-    found = list(backwards(slices()))
-    assert held
+    batches = table.scan(order="desc", batch_size=4).batches(prefetch_size=0)
+    found = next(batches).to_pylist()
+    assert handles_of(folder)
+    found += [row for batch in batches for row in batch.to_pylist()]
     assert handles_of(folder) == []
-    assert [row for batch in found for row in batch.to_pylist()] == all_readings()[::-1]
+    assert found == all_readings()[::-1]
 
 
 def test_a_disk_that_refuses_rows_is_told_with_a_fix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = ld.open(readings_table(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "absent"))
     monkeypatch.setattr("lazydelta.limits.MATERIALIZE_BYTES", 1)
     with pytest.raises(StorageError, match="rows could not be moved to disk") as told:
-        list(backwards(pa.record_batch({"id": [at]}) for at in range(3)))
+        list(table.scan(order="desc").batches())
     assert "TMPDIR" in told.value.fix
 
 
@@ -112,8 +103,8 @@ def test_what_sql_spilled_is_private_and_removed_by_the_next_query_there(folder:
         assert ld.sql("select 1", temp_directory=folder).fetchall() == [(1,)]
         assert list(left.rglob("*.tmp")) != []  # of a process that lives
     assert left.exists()
-    _swept.clear()
-    assert ld.sql("select 1", temp_directory=folder).fetchall() == [(1,)]
+    command = [sys.executable, "-c", ONE_QUERY, str(folder)]  # a process looks for what was left behind once
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "[(1,)]\n"
     assert list(folder.iterdir()) == []
 
 
@@ -142,57 +133,46 @@ def test_a_query_that_does_not_spill_needs_no_folder(tmp_path: Path) -> None:
     assert not (tmp_path / "absent").exists()
 
 
-def test_a_scratch_folder_is_swept_once_its_process_is_dead_and_not_before(folder: Path) -> None:
-    with waiting(SCRATCH, str(folder), folder):
-        sweep(folder, "lazydelta-test-")
-        (left,) = folder.iterdir()
-        assert (left / "deep" / "rows").read_text() == "a secret"
-    sweep(folder, "lazydelta-test-")
-    assert list(folder.iterdir()) == []
-
-
-def test_only_ones_own_private_folders_of_that_name_are_swept(folder: Path) -> None:
-    (folder / "lazydelta-test-link").symlink_to(folder / "target")
+def test_only_ones_own_private_folders_of_that_name_are_removed(folder: Path) -> None:
+    (folder / "lazydelta-spill-link").symlink_to(folder / "target")
     (folder / "target").mkdir(mode=0o700)
     (folder / "target" / "kept").write_text("x")
-    (folder / "lazydelta-test-open").mkdir()
-    (folder / "lazydelta-test-open").chmod(0o755)
-    (folder / "lazydelta-test-file").write_text("x")
+    (folder / "lazydelta-spill-open").mkdir()
+    (folder / "lazydelta-spill-open").chmod(0o755)
+    (folder / "lazydelta-spill-file").write_text("x")
     (folder / "lazydelta-other").mkdir(mode=0o700)
     before = sorted(folder.rglob("*"))
-    sweep(folder, "lazydelta-test-")
+    (folder / "lazydelta-spill-left").mkdir(mode=0o700)
+    assert ld.sql("select 1", temp_directory=folder).fetchall() == [(1,)]
     assert sorted(folder.rglob("*")) == before
-    sweep(folder / "absent", "lazydelta-test-")
 
 
-def test_a_folder_that_is_swept_before_it_is_locked_is_made_anew(
+def test_a_folder_that_another_process_removes_before_it_is_locked_is_made_again(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lock, swept = fcntl.flock, list[Path]()
+    lock, removed = fcntl.flock, list[Path]()
 
-    def sweep_first(handle: int, how: int) -> None:
-        if not swept:
+    def remove_first(handle: int, how: int) -> None:
+        if not removed:
             (path,) = folder.iterdir()
-            swept.append(path)
+            removed.append(path)
             path.rmdir()
         lock(handle, how)
 
-    monkeypatch.setattr(fcntl, "flock", sweep_first)
-    made = ScratchFolder(folder, "lazydelta-test-")
-    assert made.path.is_dir()
-    assert made.path not in swept
-    made.remove()
-    made.remove()
+    monkeypatch.setattr(fcntl, "flock", remove_first)
+    found = ld.sql("select * from range(100000)", temp_directory=folder)
+    assert found.next() is not None
+    (made,) = folder.iterdir()
+    assert [made] != removed
+    del found
     assert list(folder.iterdir()) == []
 
 
 def test_a_forked_child_leaves_the_folder_to_its_parent(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = ScratchFolder(folder, "lazydelta-test-")
+    connection = ld.connect({}, temp_directory=folder)
     with monkeypatch.context() as patch:
         patch.setattr(os, "getpid", lambda: -1)
-        made.remove()
-    assert made.path.is_dir()
-    made.remove()
-    assert not made.path.exists()
+        connection.close()
+    assert len(list(folder.iterdir())) == 1

@@ -19,6 +19,7 @@ from tests.support.servers import TableServer
 from tests.support.sidecar_damage import numbered_files, storage_of
 from tests.support.table_builder import TableBuilder
 
+TRIES = 6
 CONFIG = SidecarConfig(row_group_rows=10, row_groups_max=4)
 
 
@@ -56,13 +57,14 @@ def test_the_first_files_in_order_take_five_round_trips_from_cold(
     url = azurite.url("ordered")
     azurite.upload(table.path, url)
     build_sidecar(azurite.open(url), config=CONFIG)
-    trips = []
+    trips: list[int] = []
     with HttpProxy(azurite.port, latency_ms=40) as proxy:  # so that what goes side by side is seen to
         settings = Settings(storage_options=azurite.through(proxy), cache_bytes=0)
-        for _ in range(3):  # a busy machine may still hold one of them back
+        # Hint; listing and manifest; state and binding; tail and footer; row group. A busy machine may still
+        # hold one of them back.
+        while not trips or trips[-1] > 5:
+            assert len(trips) < TRIES, trips
             scan = ld.open(url, settings=settings).scan(order=order, limit=5)
             assert len(list(scan.files())) == 5
             assert scan.explain().row_groups_read == 1
             trips.append(scan.explain().round_trips)
-    # Hint; listing and manifest; state and binding; tail and footer; row group.
-    assert min(trips) <= 5, trips

@@ -17,6 +17,7 @@ from tests.support.servers import TableServer
 from tests.support.settling import settled
 from tests.support.table_builder import TableBuilder
 
+TRIES = 6
 CHECKPOINTS = ["v1", "v1-multipart", "v2-parquet", "v2-json"]
 
 
@@ -82,14 +83,15 @@ def test_the_tail_is_fetched_side_by_side_and_read_in_order(
     url = remote_store.url()
     remote_store.upload(tmp_path, url)
     remote_proxy.latency_ms = 60
-    trips = []
-    for _ in range(3):  # a busy machine may hold one of them back
+    trips: list[int] = []
+    # Hint, listing, twenty commits ten at a time, footer, two places of the checkpoint's columns, rows. A busy
+    # machine may hold one of them back.
+    while not trips or trips[-1] > 9:
+        assert len(trips) < TRIES, trips
         scan = ld.open(url, storage_options=remote_store.through(remote_proxy)).scan(strategy="reverse")
         newest = [file.path for file in scan.files() if file.path.startswith("new-")]
         assert newest == [f"new-{n}" for n in reversed(range(20))]
         trips.append(scan.explain().round_trips)
-    # Hint, listing, twenty commits ten at a time, footer, two places of the checkpoint's columns, rows.
-    assert min(trips) <= 9, trips
 
 
 def test_a_scan_that_is_closed_asks_for_nothing_more(

@@ -34,22 +34,28 @@ def many_files(tmp_path_factory: pytest.TempPathFactory) -> str:
     return url
 
 
+@pytest.fixture(scope="session")
+def many_stored(s3_server: TableServer, many_files: str) -> str:
+    """Its copy in the S3 server, which is read only, too."""
+    url = s3_server.url("many")
+    s3_server.upload(many_files, url)
+    return url
+
+
 @pytest.fixture(scope="module")
 def served_afar(
-    s3_server: TableServer, many_files: str, tmp_path_factory: pytest.TempPathFactory
+    s3_server: TableServer, many_stored: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[RunningServer, HttpProxy]]:
     """That table on a server, from a store that takes 20 ms for each request."""
-    with served_from_afar(s3_server, many_files, tmp_path_factory.mktemp("config")) as found:
+    with served_from_afar(s3_server, many_stored, tmp_path_factory.mktemp("config")) as found:
         yield found
 
 
 @contextmanager
 def served_from_afar(
-    store: TableServer, local: str, folder: Path, more: str = "", *, latency_ms: float = 20.0
+    store: TableServer, url: str, folder: Path, more: str = "", *, latency_ms: float = 20.0
 ) -> Iterator[tuple[RunningServer, HttpProxy]]:
-    """Serve the local table's copy in the store, through a proxy, as `many`."""
-    url = store.url("many")
-    store.upload(local, url)
+    """Serve a table of the store, through a proxy, as `many`."""
     with HttpProxy(store.port, latency_ms=latency_ms) as proxy:
         options = "".join(f"{key} = {json.dumps(value)}\n" for key, value in store.through(proxy).items())
         table = f"[tables.many]\nurl = {json.dumps(url)}\n[tables.many.storage_options]\n{options}"

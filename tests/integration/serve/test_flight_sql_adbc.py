@@ -279,9 +279,9 @@ def cancels(cursor: Any, running: Callable[[], Any], has_ended: threading.Event)
 
 
 def test_a_cancelled_query_stops_the_reads(
-    s3_server: TableServer, many_files: str, tmp_path: Path, folder: Path
+    s3_server: TableServer, many_stored: str, tmp_path: Path, folder: Path
 ) -> None:
-    afar = served_from_afar(s3_server, many_files, tmp_path)
+    afar = served_from_afar(s3_server, many_stored, tmp_path)
     with afar as (server, proxy), connected(server) as connection:
         running = server.process.served.admission.running
         with connection.cursor() as cursor:
@@ -310,11 +310,14 @@ def test_a_cancelled_query_stops_the_reads(
 
 
 def test_rows_and_time_of_statements_are_limited(tmp_path: Path, tables: dict[str, str]) -> None:
-    more = "[limits]\nrows = 100\nscan_seconds = 5\n"
+    more = "[limits]\nrows = 100\n"
     with running_server(tmp_path, tables, more) as server, connected(server) as connection:
         with pytest.raises(adbc_driver_manager.Error, match=r"more than 100 rows \(limits\.rows\)"):
             answered(connection, "select * from readings")
         assert answered(connection, "select * from readings limit 100").num_rows == 100
+        text = server.path.read_text("utf-8")
+        server.path.write_text(text.replace("rows = 100", "scan_seconds = 1"), "utf-8")
+        assert server.process.reload()
         with pytest.raises(adbc_driver_manager.Error, match=r"limits\.scan_seconds"):
             answered(
                 connection,

@@ -113,9 +113,9 @@ def test_a_stalled_client_costs_no_more_memory_and_holds_the_reads(
     proxy.reset()
     me = psutil.Process()
     with stalled_client(server, {"table": "many"}):
-        assert becomes_quiet(proxy, for_seconds=2.0)
+        assert becomes_quiet(proxy, for_seconds=1.0)
         before, asked = me.memory_info().rss, len(proxy.requests)
-        time.sleep(3.0)
+        time.sleep(1.0)
         assert me.memory_info().rss - before < 32 * 1024 * 1024  # of the table's 58
         assert len(proxy.requests) == asked
         assert files_read(proxy) < FILES
@@ -133,10 +133,10 @@ def test_a_slow_client_gets_everything(served_afar: tuple[RunningServer, HttpPro
     assert rows == ROWS
 
 
-def test_time_runs_out_while_nobody_reads(s3_server: TableServer, many_files: str, tmp_path: Path) -> None:
-    more = "[limits]\nscan_seconds = 10\nscans = 1\nwaiting_seconds = 60\n"
+def test_time_runs_out_while_nobody_reads(s3_server: TableServer, many_stored: str, tmp_path: Path) -> None:
+    more = "[limits]\nscan_seconds = 5\nscans = 1\nwaiting_seconds = 60\n"
     with (
-        served_from_afar(s3_server, many_files, tmp_path, more) as (server, proxy),
+        served_from_afar(s3_server, many_stored, tmp_path, more) as (server, proxy),
         stalled_client(server, {"table": "many"}),
         server.flight() as client,
     ):
@@ -177,9 +177,11 @@ def test_limits_say_which_they_are(many_files: str, tmp_path: Path) -> None:
         assert found.num_rows == 50_000
 
 
-def test_a_store_that_is_down_is_unavailable(s3_server: TableServer, many_files: str, tmp_path: Path) -> None:
+def test_a_store_that_is_down_is_unavailable(
+    s3_server: TableServer, many_files: str, many_stored: str, tmp_path: Path
+) -> None:
     with (
-        served_from_afar(s3_server, many_files, tmp_path, latency_ms=0) as (server, proxy),
+        served_from_afar(s3_server, many_stored, tmp_path, latency_ms=0) as (server, proxy),
         server.flight() as client,
     ):
         info = planned(client, table="many")

@@ -90,19 +90,19 @@ def test_a_stalled_client_costs_no_more_memory_and_holds_the_reads(
     proxy.reset()
     me = psutil.Process()
     with begun(server):
-        assert becomes_quiet(proxy, for_seconds=2.0)
+        assert becomes_quiet(proxy, for_seconds=1.0)
         before, asked = me.memory_info().rss, len(proxy.requests)
-        time.sleep(3.0)
+        time.sleep(1.0)
         assert me.memory_info().rss - before < 32 * 1024 * 1024  # of the table's 58
         assert len(proxy.requests) == asked and files_read(proxy) < FILES
     assert eventually(lambda: running(server) == 0)
 
 
 def test_a_server_that_goes_down_tells_it_in_the_body(
-    s3_server: TableServer, many_files: str, tmp_path: Path
+    s3_server: TableServer, many_stored: str, tmp_path: Path
 ) -> None:
     with (
-        served_from_afar(s3_server, many_files, tmp_path, latency_ms=200.0) as (server, _),
+        served_from_afar(s3_server, many_stored, tmp_path, latency_ms=200.0) as (server, _),
         begun(server) as chunks,
     ):
         assert not server.process.served.admission.drain(0.1)

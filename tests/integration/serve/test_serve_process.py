@@ -127,7 +127,7 @@ def _spans(text: str) -> None:
 
 
 def test_a_server_under_load_drains_then_stops_what_is_left(many_files: str, tmp_path: Path) -> None:
-    more = "unready_seconds = 15\ndrain_seconds = 20\n"  # a busy machine needs them
+    more = "unready_seconds = 6\ndrain_seconds = 10\n"  # a busy machine needs them
     with serving(tmp_path, {"many": many_files}, more) as server, server.flight() as client:
         slow = client.do_get(planned(client, table="many").endpoints[0].ticket)
         assert slow.read_chunk().data.num_rows
@@ -159,7 +159,7 @@ def test_a_second_signal_ends_at_once(many_files: str, tmp_path: Path) -> None:
         assert reader.read_chunk().data.num_rows
         server.signal(signal.SIGINT)
         assert server.eventually(lambda: server.get("/readyz")[0] == 503)
-        time.sleep(1.5)
+        time.sleep(0.5)
         assert server.get("/readyz")[0] == 503, "Ctrl-C lets it drain as SIGTERM does"
         server.signal(signal.SIGTERM)
         assert server.ended() == 128 + signal.SIGTERM
@@ -188,7 +188,7 @@ def test_work_that_cannot_be_interrupted_does_not_hold_up_the_end(readings: str,
     """DuckDB works out constants while it plans, and does not listen meanwhile."""
     query = f"select levenshtein('{'ab' * 150_000}', '{'ba' * 150_000}')"  # minutes
     descriptor = flight.FlightDescriptor.for_command(enclosed(messages.CommandStatementQuery(query=query)))
-    more = "drain_seconds = 1\n[limits]\nscan_seconds = 1\n"
+    more = "drain_seconds = 0.5\n[limits]\nscan_seconds = 0.5\n"
     with serving(tmp_path, {"readings": readings}, more) as server, server.flight() as client:
 
         def ask() -> None:
@@ -198,7 +198,7 @@ def test_work_that_cannot_be_interrupted_does_not_hold_up_the_end(readings: str,
         asking = threading.Thread(target=ask)
         asking.start()
         assert server.eventually(lambda: sample(server, "lazydelta_scans_running") == 1)
-        time.sleep(2.5)
+        time.sleep(1.5)
         assert sample(server, "lazydelta_scans_running") == 1, "its time is over, and it still works"
         server.signal(signal.SIGTERM)
         assert server.ended() == 1
