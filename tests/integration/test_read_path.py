@@ -84,8 +84,8 @@ def test_the_tail_is_fetched_side_by_side_and_read_in_order(
     remote_store.upload(tmp_path, url)
     remote_proxy.latency_ms = 60
     trips: list[int] = []
-    # Hint, listing, twenty commits ten at a time, footer, two places of the checkpoint's columns, rows. A busy
-    # machine may hold one of them back.
+    # Hint, listing, twenty commits ten at a time, footer, two places of the checkpoint's columns, rows. A
+    # busy machine may hold one of them back.
     while not trips or trips[-1] > 9:
         assert len(trips) < TRIES, trips
         scan = ld.open(url, storage_options=remote_store.through(remote_proxy)).scan(strategy="reverse")
