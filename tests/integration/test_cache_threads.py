@@ -56,7 +56,6 @@ def empty_cache() -> Iterator[None]:
     ld.cache.clear()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("budget", [64 << 20, 60_000])
 def test_readers_see_whole_versions_and_none_older_than_when_they_asked(tmp_path: Path, budget: int) -> None:
     lake = Lake(tmp_path, random.Random(5))

@@ -69,8 +69,10 @@ def test_the_seeds_queries_and_more_run_unchanged(ask: Ask, served: RunningServe
     assert str(Path(telemetry).parent) not in json.dumps(found)
 
 
-@pytest.mark.parametrize("ask", CLIENTS)
-@pytest.mark.parametrize("token", ["", "wrong"])
+@pytest.mark.parametrize(
+    ("ask", "token"),
+    [(ask_node, ""), (ask_node, "wrong"), pytest.param(ask_java, "wrong", marks=pytest.mark.spark)],
+)
 def test_who_does_not_sign_in_gets_nothing(ask: Ask, token: str, served: RunningServer) -> None:
     (found,) = ask(served.http_url, [["query", "print 1"]], token=token)
     assert "401" in json.dumps(found) or "Unauthorized" in json.dumps(found)

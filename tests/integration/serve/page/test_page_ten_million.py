@@ -55,7 +55,6 @@ def server(table: SimulatedTable, tmp_path_factory: pytest.TempPathFactory) -> I
         store.server_close()
 
 
-@pytest.mark.long("a table of ten million files; fewer are in test_page_many_files.py")
 def test_the_newest_files_and_what_a_query_reads_are_shown_long_before_all_files_are(
     browser: Browser, server: RunningServer, table: SimulatedTable
 ) -> None:
