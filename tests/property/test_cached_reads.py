@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lazydelta as ld
@@ -18,6 +18,7 @@ from lazydelta.upkeep.build import build_sidecar
 from tests.support.cached import UNCACHED, Asked
 from tests.support.eager_twin import replay
 from tests.support.growing_table import GrowingTable
+from tests.support.hypothesis_profile import examples
 from tests.support.reading import STRATEGIES
 
 SMALL = SidecarConfig(row_group_rows=4, row_groups_max=2, delta_commits_min=2)
@@ -51,6 +52,7 @@ steps = st.lists(
 budgets = st.sampled_from([1, 3_000, 30_000, 200_000, 64 << 20])
 
 
+@settings(max_examples=examples(12))
 @given(st.randoms(use_true_random=False), steps, budgets)
 def test_every_query_on_a_growing_table_is_the_same_with_the_cache(
     dice: random.Random, steps: list[Any], budget: int

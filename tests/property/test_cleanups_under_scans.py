@@ -16,10 +16,11 @@ from lazydelta.settings import Settings
 from lazydelta.table import Table, _opened
 from tests.support.cleaned_logs import Files, History
 from tests.support.cleaned_storage import CleanedStorage
+from tests.support.hypothesis_profile import examples
 from tests.support.reading import keys
 
-CASES = 1000
-HISTORIES = 12
+CASES = examples(200)
+HISTORIES = 6
 WAYS: list[dict[str, str]] = [
     {"strategy": "reverse"},
     {"strategy": "forward"},

@@ -22,6 +22,7 @@ import lazydelta as ld
 from lazydelta.sidecar import SidecarConfig
 from lazydelta.upkeep.build import build_sidecar
 from tests.support import actions
+from tests.support.hypothesis_profile import examples
 from tests.support.predicates import Predicate, judge, predicates, to_sql
 from tests.support.table_builder import TableBuilder
 from tests.unit.sidecar.samples import storage_at
@@ -68,7 +69,7 @@ def written_files(draw: st.DrawFn, kind: str, zone: str, format_: str) -> tuple[
     return period, [time for time in times if _period(time, zone, format_) == period]
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(15))
 @given(data=st.data())
 def test_commits_checkpoint_and_sidecar_keep_every_file_with_a_matching_time(data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(["timestamp", "timestamp_ntz", "date"]))

@@ -13,7 +13,9 @@ from fuzz.targets import all_targets
 from fuzz.watch import Plan, run, shares
 from fuzz.worker import input_of, outcome
 
-INPUTS = 4000
+from tests.support.hypothesis_profile import examples
+
+INPUTS = examples(1500)
 # What takes a hundred times as long as the rest has a few dozen inputs here.
 COUNT_MIN = 12
 
@@ -67,7 +69,7 @@ def test_what_got_out_once_does_not_again(tmp_path: Path, name: str, seed: int, 
 
 def test_what_misbehaves_is_noticed_named_and_gone_behind(tmp_path: Path) -> None:
     planted: Target = Planted()
-    plan = Plan(folder=tmp_path, seed=9, processes=1, counts={planted.name: 10}, hang_seconds=12)
+    plan = Plan(folder=tmp_path, seed=9, processes=1, counts={planted.name: 10}, hang_seconds=2)
     tally = run(plan)[planted.name]
     told = {
         (tmp_path / "failures" / f"{path.stem}.bin").read_bytes(): path.read_text("utf-8")

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from docs import generate_licences
 
+import lazydelta as ld
 from lazydelta import limits
-from lazydelta.log.file_rows import Batches
-from lazydelta.rows.materialize import backwards
 from tests.test_tidy import PACKAGE, package_files
 
 # Modules that make code or objects out of bytes, and calls that do.
@@ -94,13 +94,17 @@ def test_temporary_files_are_made_by_calls_that_keep_them_private() -> None:
 
 
 def test_rows_that_wait_on_a_disk_are_nobody_elses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    table, scratch = tmp_path / "table", tmp_path / "scratch"
+    write_deltalake(str(table), pa.table({"secret": [1, 2, 3]}))
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
     monkeypatch.setattr(limits, "MATERIALIZE_BYTES", 1)
-
-    def rows() -> Batches:
-        yield from [pa.record_batch({"secret": [1, 2, 3]})] * 3
-
-    stream = backwards(rows())
-    assert next(stream)["secret"].to_pylist() == [3, 2, 1]
-    assert list(tmp_path.iterdir()) == []  # a file without a name
-    stream.close()
+    used: list[str] = []
+    temporary_file = tempfile.TemporaryFile
+    monkeypatch.setattr(
+        tempfile, "TemporaryFile", lambda *a, **k: used.append("x") or temporary_file(*a, **k)
+    )
+    with ld.open(str(table)).scan(order="desc", batch_size=1).batches() as rows:
+        assert next(rows)["secret"].to_pylist() == [3]
+        assert list(scratch.iterdir()) == []  # a file without a name
+    assert used

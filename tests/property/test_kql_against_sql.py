@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.hypothesis_profile import examples
 from tests.support.kql_session import KqlSession, kql_session
 
 SCHEMA = pa.schema(
@@ -164,7 +165,6 @@ ORDERED = {
         f"FROM {T} ORDER BY k, n NULLS FIRST"
     ),
 }
-EXAMPLES = 8  # each runs every pair
 _MOMENT = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 _ROWS = st.lists(
     st.fixed_dictionaries(
@@ -188,7 +188,7 @@ def session() -> Iterator[KqlSession]:
         yield made
 
 
-@settings(max_examples=EXAMPLES)
+@settings(max_examples=examples(4))  # each runs every pair
 @given(left=_ROWS, right=_ROWS)
 def test_kql_gives_what_sql_gives(
     session: KqlSession, left: list[dict[str, Any]], right: list[dict[str, Any]]

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from lazydelta.engines.kql.catalog import KqlCatalog
 from lazydelta.engines.kql.translate import named_tables, translate
 from lazydelta.errors import InvalidRequestError
+from tests.support.hypothesis_profile import examples
 
 CATALOG = KqlCatalog(
     {
@@ -65,7 +66,7 @@ def damaged(draw: st.DrawFn) -> str:
     return text
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(150))
 @given(text=damaged())
 def test_a_damaged_query_is_translated_or_refused_in_our_words(text: str) -> None:
     try:

@@ -14,6 +14,7 @@ import lazydelta as ld
 from lazydelta.engines.kql.run import run_kql
 from lazydelta.engines.sql import run_sql
 from lazydelta.rows import RowSource
+from tests.support.hypothesis_profile import examples
 from tests.support.kql_tables import HOURS, START, all_rows, telemetry_table
 
 NOW = START + dt.timedelta(hours=HOURS - 3)
@@ -128,7 +129,7 @@ def assert_same_answers(source: RowSource, query: str, sql: str) -> None:
         assert pruned == sorted(plain.fetchall()), query
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(15))
 @given(predicate=predicates, shape=shapes)
 def test_what_is_pruned_changes_no_answer(source: RowSource, predicate: Pair, shape: str) -> None:
     kql, sql = predicate

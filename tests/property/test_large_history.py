@@ -23,7 +23,10 @@ COMMITS = 12
 DAYS = [f"2026-02-{day:02}" for day in range(1, 29)]
 
 
-@pytest.fixture(scope="module", params=["v1-multipart", "v2-parquet"])
+ONE_KIND = pytest.mark.long("the same history in another kind of checkpoint")
+
+
+@pytest.fixture(scope="module", params=[pytest.param("v1-multipart", marks=ONE_KIND), "v2-parquet"])
 def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> TableBuilder:
     """Twelve thousand files in a checkpoint; a tail that removes, re-adds and deletes rows of thousands."""
     dice = random.Random(20260208)

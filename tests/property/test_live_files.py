@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lazydelta as ld
@@ -20,6 +20,7 @@ from tests.support.histories import (
     may_hold_a_match,
     table_predicates,
 )
+from tests.support.hypothesis_profile import examples
 from tests.support.peers import delta_rs_paths
 from tests.support.predicates import Predicate, to_sql
 from tests.support.reading import STRATEGIES, keys
@@ -35,6 +36,7 @@ knobs = st.fixed_dictionaries(
 strategies = st.sampled_from(STRATEGIES)
 
 
+@settings(max_examples=examples(15))
 @given(histories(), knobs)
 def test_reverse_forward_and_auto_give_the_live_files_of_the_eager_twin(
     history: History, knobs: dict[str, Any]
@@ -47,6 +49,7 @@ def test_reverse_forward_and_auto_give_the_live_files_of_the_eager_twin(
             assert_same_files(files, truth, history)
 
 
+@settings(max_examples=examples(15))
 @given(histories(), strategies, st.data())
 def test_any_version_that_the_log_still_reaches_is_read_as_it_was(
     history: History, strategy: str, data: st.DataObject
@@ -60,6 +63,7 @@ def test_any_version_that_the_log_still_reaches_is_read_as_it_was(
         assert_same_files(files, truth, history)
 
 
+@settings(max_examples=examples(15))
 @given(histories(for_delta_rs=True), strategies)
 def test_delta_rs_sees_the_same_files(history: History, strategy: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -68,6 +72,7 @@ def test_delta_rs_sees_the_same_files(history: History, strategy: str) -> None:
         assert ours == delta_rs_paths(Path(folder))
 
 
+@settings(max_examples=examples(15))
 @given(histories(), strategies, st.integers(0, 12), knobs)
 def test_a_limit_gives_that_many_live_files_and_none_twice(
     history: History, strategy: str, limit: int, knobs: dict[str, Any]
@@ -81,6 +86,7 @@ def test_a_limit_gives_that_many_live_files_and_none_twice(
         assert set(found) <= set(truth.live)
 
 
+@settings(max_examples=examples(15))
 @given(histories(), table_predicates(), strategies, knobs)
 def test_a_predicate_never_drops_a_file_with_a_matching_row(
     history: History, predicate: Predicate, strategy: str, knobs: dict[str, Any]
@@ -100,6 +106,7 @@ def test_a_predicate_never_drops_a_file_with_a_matching_row(
         assert must_stay <= set(found)
 
 
+@settings(max_examples=examples(15))
 @given(histories(), table_predicates(), knobs)
 def test_every_strategy_keeps_the_same_files_for_a_predicate(
     history: History, predicate: Predicate, knobs: dict[str, Any]
@@ -113,6 +120,7 @@ def test_every_strategy_keeps_the_same_files_for_a_predicate(
         assert kept[0] == kept[1] == kept[2]
 
 
+@settings(max_examples=examples(15))
 @given(histories(), st.integers(0, 5), strategies, knobs)
 def test_a_scan_abandoned_half_way_leaves_the_next_one_whole(
     history: History, taken: int, strategy: str, knobs: dict[str, Any]
@@ -130,6 +138,7 @@ def test_a_scan_abandoned_half_way_leaves_the_next_one_whole(
         assert set(keys(table.scan(strategy=strategy, **knobs).files())) == set(truth.live)
 
 
+@settings(max_examples=examples(15))
 @given(histories(), strategies)
 def test_strict_scans_fall_back_and_give_the_same_files(history: History, strategy: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -138,6 +147,7 @@ def test_strict_scans_fall_back_and_give_the_same_files(history: History, strate
         assert_same_files(files, replay(Path(folder)), history)
 
 
+@settings(max_examples=examples(15))
 @given(histories(), strategies, st.sampled_from([1, 3, 8192]))
 def test_batches_hold_the_same_files_as_objects_do(history: History, strategy: str, batch_size: int) -> None:
     with tempfile.TemporaryDirectory() as folder:

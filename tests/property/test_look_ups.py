@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lazydelta as ld
@@ -21,6 +21,7 @@ from tests.support.actions import physical_name
 from tests.support.eager_twin import replay
 from tests.support.growing_table import grown_in_steps
 from tests.support.histories import History, build, histories
+from tests.support.hypothesis_profile import examples
 from tests.support.keys import Action
 
 SMALL = SidecarConfig(row_group_rows=4, row_groups_max=2, delta_commits_min=2)
@@ -28,6 +29,7 @@ PLAIN = Settings(sidecar_enabled=False)
 COLUMNS = ["value", "count", "device_id", "region"]
 
 
+@settings(max_examples=examples(15))
 @given(histories(), st.randoms(use_true_random=False))
 def test_look_ups_tell_what_the_log_says_of_each_live_path(history: History, dice: random.Random) -> None:
     told = [
@@ -48,6 +50,7 @@ def test_look_ups_tell_what_the_log_says_of_each_live_path(history: History, dic
         assert same(through, [expected(path, actions.get(path), history.column_mapping) for path in asked])
 
 
+@settings(max_examples=examples(6))
 @given(st.randoms(use_true_random=False))
 def test_look_ups_agree_at_every_step_of_a_growing_table_whatever_is_damaged(dice: random.Random) -> None:
     with tempfile.TemporaryDirectory() as folder:

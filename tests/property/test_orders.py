@@ -23,6 +23,7 @@ from tests.support.cached import CACHED, UNCACHED
 from tests.support.eager_twin import replay
 from tests.support.growing_table import GrowingTable, grown_in_steps
 from tests.support.histories import History, build, histories, table_predicates
+from tests.support.hypothesis_profile import examples
 from tests.support.ordered_twin import is_in_order, order_keys
 from tests.support.predicates import Predicate, to_sql
 from tests.support.reading import keys
@@ -38,7 +39,7 @@ configs = st.builds(
 COLUMNS = {"date": "date", "region": "string", "value": "double", "count": "long", "device_id": "string"}
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(10))
 @given(histories(), ORDERS, configs, st.sampled_from([None, *COLUMNS]), st.randoms(use_true_random=False))
 def test_any_history_comes_in_order_with_sidecars_of_any_order_and_without(
     history: History, order: str, config: SidecarConfig, column: str | None, dice: random.Random
@@ -62,7 +63,7 @@ def test_any_history_comes_in_order_with_sidecars_of_any_order_and_without(
         assert is_in_order(found, told, descending=order == "desc")
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(10))
 @given(histories(), ORDERS, configs, table_predicates(), st.randoms(use_true_random=False))
 def test_a_predicate_and_a_limit_keep_the_first_of_the_same_files(
     history: History, order: str, config: SidecarConfig, predicate: Predicate, dice: random.Random
@@ -82,7 +83,7 @@ def test_a_predicate_and_a_limit_keep_the_first_of_the_same_files(
         assert len(set(first)) == len(first)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(5))
 @given(st.randoms(use_true_random=False), ORDERS, configs, st.integers(1, 30))
 def test_a_growing_table_comes_in_order_at_every_step_whatever_is_damaged(
     dice: random.Random, order: str, config: SidecarConfig, limit: int
@@ -101,7 +102,7 @@ def test_a_growing_table_comes_in_order_at_every_step_whatever_is_damaged(
 
 
 @pytest.mark.parametrize("order", ["asc", "desc"])
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(examples(3)))
 def test_a_sidecar_damaged_half_way_gives_every_file_once_and_in_order(
     tmp_path: Path, seed: int, order: str
 ) -> None:

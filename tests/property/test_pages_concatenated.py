@@ -25,6 +25,7 @@ from tests.support.actions import add, stats
 from tests.support.cached import CACHED, UNCACHED
 from tests.support.deletion_vector_writer import inline_vector
 from tests.support.histories import History, build, histories, table_predicates
+from tests.support.hypothesis_profile import examples
 from tests.support.keys import Action
 from tests.support.predicates import Predicate, to_sql
 from tests.support.reading import keys
@@ -43,7 +44,7 @@ configs = st.builds(
 # --- files ---------------------------------------------------------------------
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(12))
 @given(histories(), ORDERS, configs, CACHES, st.randoms(use_true_random=False))
 def test_pages_of_files_are_the_whole_while_sidecars_come_and_go(
     history: History, order: str, config: SidecarConfig, options: dict[str, str], dice: random.Random
@@ -65,7 +66,7 @@ def test_pages_of_files_are_the_whole_while_sidecars_come_and_go(
         assert found == whole
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(12))
 @given(histories(), ORDERS, configs, table_predicates(), st.randoms(use_true_random=False))
 def test_pages_of_the_files_that_might_match_are_the_whole(
     history: History, order: str, config: SidecarConfig, predicate: Predicate, dice: random.Random
@@ -187,7 +188,7 @@ KEPT: dict[str | None, Callable[[Row], bool]] = {
 }
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(12))
 @given(
     st.lists(st.lists(row_files(), max_size=4), min_size=1, max_size=4),
     ORDERS,

@@ -27,6 +27,7 @@ from lazydelta.predicate import (
     bind,
     matches,
 )
+from tests.support.hypothesis_profile import examples
 from tests.support.written_files import (
     LITERALS,
     PARTITIONS,
@@ -104,7 +105,7 @@ def expressions(columns: Sequence[str]) -> st.SearchStrategy[Expression]:
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(80))
 @given(data=st.data())
 def test_a_file_with_a_matching_row_is_kept_and_one_that_must_match_has_no_other(data: st.DataObject) -> None:
     columns = data.draw(st.lists(st.sampled_from(sorted(LITERALS)), min_size=1, max_size=3, unique=True))

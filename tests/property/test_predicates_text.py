@@ -10,8 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sqlglot.tokens import Tokenizer
 
-from lazydelta.predicate import Column, Constant, Expression, In, Like, Not, all_of, any_of, parse_where
-from lazydelta.predicate.literal import literal
+from lazydelta.predicate import Column, Constant, Expression, Like, Not, all_of, any_of, parse_where
+from tests.support.hypothesis_profile import examples
 
 NAMES = st.one_of(
     st.sampled_from(
@@ -36,7 +36,9 @@ VALUES = st.one_of(
 LEAVES = st.one_of(
     st.builds(lambda path, value: Column(path) <= value, PATHS, VALUES),
     st.builds(lambda path, value: Column(path) != value, PATHS, VALUES),
-    st.builds(In, PATHS, st.lists(VALUES | st.none(), max_size=3).map(lambda vs: tuple(map(literal, vs)))),
+    st.builds(
+        lambda path, values: Column(path).is_in(values), PATHS, st.lists(VALUES | st.none(), max_size=3)
+    ),
     st.builds(Like, PATHS, st.text("ab%_\\'", max_size=5)),
     st.builds(lambda path: Column(path).is_null(), PATHS),
     st.builds(Constant, st.sampled_from([True, False, None])),
@@ -52,7 +54,7 @@ EXPRESSIONS = st.recursive(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400))
 @example(Column(("x",)) == -0.0)
 @example(Column(("x",)).is_in([math.nan, math.inf]))
 @example(Column(("x",)) == Decimal("1e400"))

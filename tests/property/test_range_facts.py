@@ -20,6 +20,7 @@ from lazydelta.predicate import BoundPredicate, Expression, FileFacts, Not, bind
 from lazydelta.protocol.schema import Field, PrimitiveType, StructType, arrow_type
 from lazydelta.protocol.statistics import ColumnBounds, FileStatistics
 from lazydelta.sidecar.read.range_facts import named_columns, possible_ranges, range_bounds
+from tests.support.hypothesis_profile import examples
 
 _WIDENED = {"delta.typeChanges": [{"toType": "double", "fromType": "float", "tableVersion": 1}]}
 _EPOCH = datetime.fromisoformat("1970-01-01")
@@ -61,7 +62,7 @@ def bound(expression: Expression, type_name: str, *, is_partition: bool) -> Boun
 
 
 @pytest.mark.parametrize("type_name", sorted(VALUES))
-@settings(max_examples=150)
+@settings(max_examples=examples(50))
 @given(data=st.data())
 def test_a_range_keeps_what_one_of_its_files_keeps(type_name: str, data: st.DataObject) -> None:
     pairs = st.lists(VALUES[type_name], min_size=2, max_size=2).map(sorted)
@@ -76,7 +77,7 @@ def test_a_range_keeps_what_one_of_its_files_keeps(type_name: str, data: st.Data
         assert judged(predicate, low, high, least_high) or not kept.any(), str(predicate.expression)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(50))
 @given(data=st.data())
 def test_a_range_of_partition_values_keeps_what_one_of_them_keeps(data: st.DataObject) -> None:
     type_name = data.draw(st.sampled_from(["string", "long", "date"]))

@@ -2,7 +2,7 @@
 
 Why: each feature has its own tests; here they meet. A table is made by a seeded generator (Spark is too slow
 to shrink an example), and many questions are asked of it. Peers are compared where they can read the table.
-`LAZYDELTA_TABLES=40 pytest …` makes so many tables, `LAZYDELTA_SEED=17` begins with that one.
+`LAZYDELTA_TABLES=40 pytest --long …` makes so many tables, `LAZYDELTA_SEED=17` begins with that one.
 """
 
 from __future__ import annotations
@@ -38,6 +38,11 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 USUAL_TABLES = 4
 TABLES = int(os.environ.get("LAZYDELTA_TABLES") or USUAL_TABLES)
 FIRST_SEED = int(os.environ.get("LAZYDELTA_SEED") or 0)
+LONG = pytest.mark.long("more random tables; one of them is in the default suite")
+SEEDS = [
+    pytest.param(FIRST_SEED, id="one"),
+    *(pytest.param(seed, marks=LONG) for seed in range(FIRST_SEED, FIRST_SEED + TABLES)),
+]
 STEPS = 6
 FILTERS_IN_SPARK = 3  # each is a job of its own there
 WITHOUT_SIDECAR = UNCACHED | {"delta.sidecar.enabled": "false"}
@@ -72,7 +77,7 @@ def duck(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DuckDelta]:
     worker.close()
 
 
-@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + TABLES))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_rows_are_those_of_spark_whichever_way_they_are_read(
     spark: SparkSession, duck: DuckDelta, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
@@ -90,7 +95,7 @@ def test_rows_are_those_of_spark_whichever_way_they_are_read(
                 check_lake(lakes[-1], duck)
         except BaseException as failure:
             told = "\n".join(line for one in lakes for line in [f"-- {one.table}", *one.history])
-            failure.add_note(f"to do it again: LAZYDELTA_SEED={seed} LAZYDELTA_TABLES=1\n{told}")
+            failure.add_note(f"to do it again: LAZYDELTA_SEED={seed} pytest -k one\n{told}")
             raise
     for one in lakes:
         SEEN.update(one.done)
@@ -261,6 +266,7 @@ def check_peers(folder: Path, answer: Answer, duck: DuckDelta) -> None:
         SEEN[f"{name} compared"] += 1
 
 
+@LONG
 @pytest.mark.usefixtures("spark")  # so that it runs in the process that made the tables
 def test_every_feature_was_met_and_every_peer_compared() -> None:
     told = "\n".join(f"{count:6} {what}" for what, count in sorted(SEEN.items()))

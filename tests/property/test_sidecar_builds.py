@@ -18,6 +18,7 @@ from lazydelta.upkeep.build import BuildReport, build_sidecar
 from tests.support.eager_twin import replay
 from tests.support.growing_table import GrowingTable
 from tests.support.histories import History, build, histories
+from tests.support.hypothesis_profile import examples
 from tests.support.sidecar_twin import comparable, expected_rows, manifest_of, sidecar_rows
 from tests.support.table_builder import TableBuilder
 
@@ -32,6 +33,7 @@ configs = st.builds(
 )
 
 
+@settings(max_examples=examples(15))
 @given(histories(commits_max=10), configs)
 def test_for_any_history_incremental_full_and_eager_rows_are_the_same(
     history: History, config: SidecarConfig
@@ -44,7 +46,7 @@ def test_for_any_history_incremental_full_and_eager_rows_are_the_same(
             check_both_builds(table, version, config)
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(5))
 @given(st.randoms(use_true_random=False), configs)
 def test_a_growing_table_keeps_an_exact_sidecar_through_every_kind_of_commit(
     dice: Random, config: SidecarConfig

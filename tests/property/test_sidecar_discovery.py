@@ -6,13 +6,14 @@ import tempfile
 from pathlib import Path
 from random import Random
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lazydelta as ld
 from lazydelta.sidecar import SidecarConfig
 from lazydelta.upkeep.build import build_sidecar
 from tests.support.growing_table import GrowingTable
+from tests.support.hypothesis_profile import examples
 from tests.support.plain_sidecar import write_plain
 from tests.support.reading import STRATEGIES, keys
 from tests.support.sidecar_damage import storage_of
@@ -22,6 +23,7 @@ SMALL = SidecarConfig(row_group_rows=4, row_groups_max=2)
 PREDICATES = (None, "_event_hour >= '0000000003'", "_event_hour < '0000000002' or count is null", "value > 5")
 
 
+@settings(max_examples=examples(12))
 @given(
     st.randoms(use_true_random=False),
     st.sampled_from(PREDICATES),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lazydelta as ld
@@ -21,6 +21,7 @@ from lazydelta.upkeep.build import build_sidecar
 from tests.support.eager_twin import replay
 from tests.support.growing_table import GrowingTable, grown_in_steps
 from tests.support.histories import History, build, histories, may_hold_a_match, table_predicates
+from tests.support.hypothesis_profile import examples
 from tests.support.predicates import Predicate, to_sql
 from tests.support.reading import STRATEGIES, keys
 
@@ -45,6 +46,7 @@ knobs = st.fixed_dictionaries(
 )
 
 
+@settings(max_examples=examples(12))
 @given(histories(), knobs, st.randoms(use_true_random=False))
 def test_sidecars_of_any_history_give_its_live_files(
     history: History, knobs: dict[str, Any], dice: random.Random
@@ -59,6 +61,7 @@ def test_sidecars_of_any_history_give_its_live_files(
         assert facts(files) == facts(plain)
 
 
+@settings(max_examples=examples(12))
 @given(histories(), knobs, table_predicates(), st.randoms(use_true_random=False))
 def test_a_predicate_keeps_the_same_files_with_and_without_a_sidecar(
     history: History, knobs: dict[str, Any], predicate: Predicate, dice: random.Random
@@ -83,6 +86,7 @@ def test_a_predicate_keeps_the_same_files_with_and_without_a_sidecar(
             assert facts(through) == facts(plain)
 
 
+@settings(max_examples=examples(6))
 @given(st.randoms(use_true_random=False), knobs, st.sampled_from(PREDICATES), st.integers(0, 30))
 def test_a_growing_table_is_read_right_at_every_step_whatever_is_damaged(
     dice: random.Random, knobs: dict[str, Any], where: str | None, limit: int
@@ -98,7 +102,7 @@ def test_a_growing_table_is_read_right_at_every_step_whatever_is_damaged(
             assert set(some) <= set(truth.live)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(examples(2)))
 def test_a_sidecar_damaged_half_way_through_a_scan_gives_every_file_once(tmp_path: Path, seed: int) -> None:
     dice = random.Random(seed)
     growing = GrowingTable(tmp_path, dice)

@@ -19,6 +19,7 @@ from lazydelta.upkeep.deltas import write_delta_files
 from tests.support.eager_twin import TableState, replay
 from tests.support.growing_table import GrowingTable
 from tests.support.histories import History, build, histories, may_hold_a_match, table_predicates
+from tests.support.hypothesis_profile import examples
 from tests.support.long_tail import UNCACHED
 from tests.support.predicates import Predicate, to_sql
 from tests.support.reading import keys
@@ -47,6 +48,7 @@ def _short_tails_too() -> Any:
         yield
 
 
+@settings(max_examples=examples(15))
 @given(histories(commits_max=10), configs, scans, st.data())
 def test_for_any_history_delta_files_give_the_eager_twins_files(
     history: History, config: SidecarConfig, scan: dict[str, Any], data: st.DataObject
@@ -59,6 +61,7 @@ def test_for_any_history_delta_files_give_the_eager_twins_files(
         assert_same(table, scan)
 
 
+@settings(max_examples=examples(15))
 @given(histories(commits_max=8), configs, scans, table_predicates())
 def test_no_file_that_may_match_is_dropped_by_what_a_delta_file_says_of_it(
     history: History, config: SidecarConfig, scan: dict[str, Any], predicate: Predicate
@@ -80,7 +83,7 @@ def test_no_file_that_may_match_is_dropped_by_what_a_delta_file_says_of_it(
         assert wanted <= set(found) <= set(truth.live)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(10))
 @given(st.randoms(use_true_random=False), configs, scans)
 def test_damage_at_random_is_a_fallback_and_never_another_answer(
     dice: Random, config: SidecarConfig, scan: dict[str, Any]

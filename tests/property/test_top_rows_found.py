@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pyarrow as pa
 from deltalake import write_deltalake
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lazydelta as ld
+from tests.support.hypothesis_profile import examples
 
 Row = tuple[int, int | None]  # its file and its key
 
@@ -28,6 +29,7 @@ def tables(draw: st.DrawFn) -> list[Row]:
     return rows
 
 
+@settings(max_examples=examples(15))
 @given(
     rows=tables(),
     limit=st.integers(1, 60),

@@ -9,7 +9,6 @@ import pytest
 
 import lazydelta as ld
 from lazydelta.errors import CorruptLogError, LazyDeltaError, VersionNotFoundError
-from lazydelta.log.time_travel import timestamp_ms
 from tests.support import actions
 from tests.support.actions import COMMIT_STEP_MS, FIRST_COMMIT_MS
 from tests.support.reading import keys
@@ -164,6 +163,10 @@ def test_a_time_beyond_pythons_years_is_after_the_last_commit(tmp_path: Path, mo
 
 
 @pytest.mark.parametrize("ms", [1_094_945_674_320, 1_770_764_400_123, 2_173_933_884_548, -1])
-def test_a_time_is_the_millisecond_that_it_says(ms: int) -> None:
+def test_a_time_is_the_millisecond_that_it_says(tmp_path: Path, ms: int) -> None:
+    table = TableBuilder(tmp_path, in_commit_timestamps=True)
+    for version, at in enumerate((ms - 1, ms, ms + 1)):
+        table.commit([f"v{version}"], in_commit_timestamp=at)
     exactly = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms)
-    assert timestamp_ms(exactly) == timestamp_ms(exactly + timedelta(microseconds=999)) == ms
+    moments = [exactly - timedelta(microseconds=1), exactly, exactly + timedelta(microseconds=999)]
+    assert [ld.open(tmp_path, timestamp=moment).version for moment in moments] == [0, 1, 1]

@@ -20,7 +20,6 @@ from lazydelta.predicate import (
     period_starts,
     source_bounds,
 )
-from lazydelta.predicate.periods import GeneratedPeriod
 from lazydelta.protocol.schema import Field, PrimitiveType, StructType
 from lazydelta.protocol.statistics import ColumnBounds, statistics_from_json
 
@@ -136,7 +135,10 @@ def test_the_years_one_and_9999_are_within_reach() -> None:
 
 def bounds_in(zone: str, text: str, format_: str = "yyyyMMddHH") -> tuple[datetime, datetime]:
     texts = pa.array([text])
-    found = source_bounds(GeneratedPeriod("_event_hour", format_, zone), "timestamp", texts, texts)
+    told = changed(format=format_, zone=zone)
+    event_time = event_time_of(PROPERTIES | told, schema_of(), ["_event_hour"])
+    assert event_time is not None
+    found = source_bounds(event_time.period, "timestamp", texts, texts)
     assert found is not None
     assert found.min is not None
     assert found.max is not None

@@ -25,9 +25,9 @@ from lazydelta.predicate import (
     matches,
     parse_where,
 )
-from lazydelta.predicate.nesting import DEPTH_MAX
 from lazydelta.protocol.schema import Field, PrimitiveType, StructType
 
+DEPTH_MAX = 100  # levels that a filter may have
 HALF = "\ud800"  # a lone surrogate: no UTF-8 has one
 TERMS = 5_000
 SCHEMA = StructType(tuple(Field(name, PrimitiveType("long"), True, {}) for name in ("a", "b")))

@@ -10,7 +10,6 @@ import pytest
 
 from lazydelta.errors import InvalidRequestError, UnsupportedTableError
 from lazydelta.predicate import bind, col, matches, parse_where
-from lazydelta.predicate.nodes import Compare, FixedUnlessNull, Member
 from lazydelta.protocol.schema import ArrayType, Field, PrimitiveType, StructType, arrow_schema
 
 
@@ -172,7 +171,6 @@ def test_a_literal_takes_its_place_among_the_values_of_the_type(
     where: str, operator: str, value: Any
 ) -> None:
     root = bound_root(where)
-    assert isinstance(root, Compare)
     assert root.operator == operator
     assert str(root.value.as_py()) == str(value)
 
@@ -193,7 +191,6 @@ def test_a_literal_takes_its_place_among_the_values_of_the_type(
 )
 def test_what_no_value_or_every_value_satisfies_depends_on_null_alone(where: str, answer: bool) -> None:
     root = bound_root(where)
-    assert isinstance(root, FixedUnlessNull)
     assert root.value is answer
 
 
@@ -214,14 +211,12 @@ def test_a_zero_below_zero_is_written_as_it_is_read(zero: str) -> None:
 
 def test_a_list_keeps_only_values_that_the_type_has() -> None:
     root = bound_root("tiny in (5, 1.5, 3, 1000, 5, null)")
-    assert isinstance(root, Member)
     assert root.values.to_pylist() == [3, 5]
     assert root.has_null
 
 
 def test_a_pattern_without_wildcards_is_an_equality() -> None:
     root = bound_root(r"device_id like '10\%'")
-    assert isinstance(root, Compare)
     assert root.value.as_py() == "10%"
 
 

@@ -15,9 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lazydelta.predicate import matches
 from lazydelta.protocol.actions import DeletionVector
-from lazydelta.rows.residual_filter import matching
 from tests.support.data_files import DataFolder, field, struct
+from tests.support.hypothesis_profile import examples
 
 KINDS: dict[str, pa.DataType] = {
     "byte": pa.int8(),
@@ -134,7 +135,7 @@ FLOATS = [math.nan, -0.0, 0.0, 1.5, -math.inf, None]
 TEXTS = ["", "a", "ab", "b" * 200, "\ud7ff", "\uffff", "\U0001f600", None]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(25))
 @given(st.integers(0, 2**32), st.sampled_from(["<", "<=", "=", "<>", ">", ">=", "in", "null"]), st.booleans())
 def test_rows_are_the_same_with_and_without_leaving_row_groups_out(
     tmp_path_factory: pytest.TempPathFactory, seed: int, operator: str, negated: bool
@@ -171,7 +172,7 @@ def test_rows_are_the_same_with_and_without_leaving_row_groups_out(
             row
             for segment in loader.segments(file)
             for batch in loader.load(segment)
-            for row in matching(batch, predicate).to_pylist()
+            for row in batch.filter(matches(predicate, batch)).to_pylist()
         ]
         for loader in (pruned, whole)
     )

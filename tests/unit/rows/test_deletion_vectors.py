@@ -16,13 +16,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import lazydelta as ld
 from lazydelta.errors import CorruptDataError, LazyDeltaError, StorageError, UnsupportedTableError
-from lazydelta.log import rows_from_adds
-from lazydelta.log.file_rows import deletion_vectors
-from lazydelta.protocol.actions import Add, DeletionVector
+from lazydelta.protocol.actions import DeletionVector
 from lazydelta.rows import DataFile, DeletionVectors
 from lazydelta.settings import Settings
 from lazydelta.storage import Storage, open_storage
+from tests.support.actions import add
 from tests.support.deletion_vector_writer import (
     always,
     bitmap_array,
@@ -32,6 +32,7 @@ from tests.support.deletion_vector_writer import (
     stored_vectors,
 )
 from tests.support.faulty_storage import Kind, fail_at, faulty
+from tests.support.table_builder import TableBuilder
 
 ROWS = [0, 3, 4, 5, 70_000, 131_072]
 
@@ -118,15 +119,13 @@ def test_an_unknown_storage_type_is_refused(tmp_path: Path) -> None:
         rows_of(tmp_path, inline_vector(ROWS), storageType="x")
 
 
-def test_the_file_of_an_unknown_vector_is_named() -> None:
-    known, unknown = (DeletionVector(kind, "x", 1, 1) for kind in "ix")
-    adds = [
-        Add(f"{name}.parquet", 1, deletion_vector=vector)
-        for name, vector in zip("abc", (None, known, unknown), strict=True)
-    ]
-    rows = rows_from_adds(adds, ["deletion_vector"], "file:///t")
+def test_the_file_of_an_unknown_vector_is_named(tmp_path: Path) -> None:
+    unknown = inline_vector(ROWS) | {"storageType": "x"}
+    vectors = {"a": None, "b": inline_vector(ROWS), "c": unknown}
+    adds = [add(f"{name}.parquet", deletion_vector=vector) for name, vector in vectors.items()]
+    TableBuilder(tmp_path).commit(adds)
     with pytest.raises(UnsupportedTableError) as told:
-        deletion_vectors(rows)
+        list(ld.open(str(tmp_path)).scan().files())
     assert told.value.where == "c.parquet"
 
 

@@ -13,8 +13,7 @@ import pyarrow as pa
 import pytest
 
 from lazydelta.errors import UnsupportedTableError
-from lazydelta.rows.legacy_calendar import gregorian_days, legacy_calendar
-from lazydelta.rows.residual_filter import matching
+from lazydelta.predicate import matches
 from tests.support.data_files import DataFolder, array, field, struct
 
 EPOCH = dt.date(1970, 1, 1).toordinal()
@@ -58,21 +57,28 @@ def days(*values: int | None) -> pa.Array:
     return pa.array(values, pa.int32()).view(pa.date32())
 
 
-def test_every_day_of_the_julian_calendar_becomes_the_same_date() -> None:
-    expected = np.array([gregorian(*date) for date in julian_dates()])
-    hybrid = np.arange(FIRST_JULIAN, LAST_JULIAN + 1)
-    assert gregorian_days(hybrid).tolist() == expected.tolist()
+def gregorian_days(folder: Path, hybrid: np.ndarray) -> list[int]:
+    """Days since 1970 as a table has them, of a file of Spark 2 with these."""
+    data = DataFolder(folder, field("d", "date"))
+    stored = pa.array(hybrid.astype(np.int32)).view(pa.date32())
+    found = data.read(data.write(marked({"d": stored}, SPARK_2))).column("d")
+    return list(found.cast(pa.int32()).to_numpy())
 
 
-def test_days_since_1582_stay() -> None:
+def test_every_day_of_the_julian_calendar_becomes_the_same_date(tmp_path: Path) -> None:
+    expected = [gregorian(*date) for date in julian_dates()]
+    assert gregorian_days(tmp_path, np.arange(FIRST_JULIAN, LAST_JULIAN + 1)) == expected
+
+
+def test_days_since_1582_stay(tmp_path: Path) -> None:
     modern = np.arange(LAST_JULIAN + 1, 60_000)
-    assert gregorian_days(modern).tolist() == modern.tolist()
+    assert gregorian_days(tmp_path, modern) == list(modern)
     assert dt.date.fromordinal(LAST_JULIAN + 1 + EPOCH) == dt.date(1582, 10, 15)
 
 
-def test_years_before_the_first_are_rebased_alike() -> None:
+def test_years_before_the_first_are_rebased_alike(tmp_path: Path) -> None:
     # 1 March of the year 0, and the day before: 29 February, which both calendars have in that year.
-    assert gregorian_days(np.array([-719_470, -719_471])).tolist() == [-719_468, -719_469]
+    assert gregorian_days(tmp_path, np.array([-719_470, -719_471])) == [-719_468, -719_469]
 
 
 @pytest.mark.parametrize(
@@ -89,9 +95,19 @@ def test_years_before_the_first_are_rebased_alike() -> None:
         (INT96, False, True),
     ],
 )
-def test_the_footer_tells_which_values_are_legacy(marks: dict[str, str], dates: bool, int96: bool) -> None:
-    found = legacy_calendar({key.encode(): value.encode() for key, value in marks.items()} or None)
-    assert (found is not None and found.has_dates, found is not None and found.has_int96) == (dates, int96)
+def test_the_footer_tells_which_values_are_legacy(
+    tmp_path: Path, marks: dict[str, str], dates: bool, int96: bool
+) -> None:
+    folder = DataFolder(tmp_path, field("d", "date"), field("t", "timestamp"))
+    columns = {"d": days(LAST_JULIAN), "t": pa.array([OLD_TIME], US)}
+    file = folder.write(marked(columns, marks), use_deprecated_int96_timestamps=True)
+    (day,) = folder.read(file, ["d"]).column("d").to_pylist()
+    assert (day == dt.date(1582, 10, 4)) == dates
+    if int96:
+        with pytest.raises(UnsupportedTableError, match="times before 1900"):
+            folder.read(file, ["t"])
+    else:
+        assert folder.read(file, ["t"]).num_rows == 1
 
 
 @pytest.mark.parametrize("marks", [SPARK_2, DATES])
@@ -216,9 +232,10 @@ def test_bounds_in_the_legacy_calendar_hide_no_row(tmp_path: Path, where: str) -
     file = folder.write(table, row_group_size=1)
     loader = folder.loader(where=where)
     found = [rows for segment in loader.segments(file) for rows in loader.load(segment)]
-    kept = pa.Table.from_batches([matching(rows, loader._predicate) for rows in found], loader.schema)
+    predicate = loader._predicate
+    kept = [row for rows in found for row in rows.filter(matches(predicate, rows)).to_pylist()]
     everything = folder.read(file).combine_chunks().to_batches()[0]
-    assert kept.to_pylist() == matching(everything, loader._predicate).to_pylist() != []
+    assert kept == everything.filter(matches(predicate, everything)).to_pylist() != []
 
 
 def test_modern_bounds_of_marked_files_still_rule_row_groups_out(tmp_path: Path) -> None:

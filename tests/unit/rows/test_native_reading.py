@@ -21,7 +21,7 @@ from lazydelta.rows.parquet_file import OpenedFile, open_parquet, slices
 from lazydelta.settings import Settings
 from lazydelta.storage import ObjectReplacedError, ObjectTooShortError, open_storage
 from tests.support.data_files import DataFolder, field
-from tests.support.hypothesis_profile import BUSY_AND_SHARED
+from tests.support.hypothesis_profile import BUSY_AND_SHARED, examples
 
 ROWS = 60_000
 WAYS = ["in memory", "off the disk", "through Python"]
@@ -56,7 +56,7 @@ def test_every_way_gives_the_same_rows(tmp_path: Path, way: str, leaves: list[in
 
 
 @pytest.mark.parametrize("way", WAYS)
-@tried(max_examples=15, suppress_health_check=BUSY_AND_SHARED, deadline=None)
+@tried(max_examples=examples(6), suppress_health_check=BUSY_AND_SHARED)
 @given(
     how=st.fixed_dictionaries(
         {

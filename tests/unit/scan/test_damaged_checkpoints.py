@@ -11,7 +11,6 @@ import pytest
 
 import lazydelta as ld
 from lazydelta.errors import CorruptLogError, LazyDeltaError
-from lazydelta.log.parquet_part import DamagedCheckpointError
 from tests.support.cached import UNCACHED
 from tests.support.reading import keys
 from tests.support.table_builder import TableBuilder
@@ -99,7 +98,7 @@ def test_a_damaged_sidecar_of_the_checkpoint_leaves_it_for_the_older_one_unless_
         scan = ld.open(table.path, storage_options=UNCACHED).scan()
         try:
             found = keys(scan.files())
-        except DamagedCheckpointError as error:
+        except CorruptLogError as error:
             assert sidecar.name in error.where
             assert scan.explain().files_emitted > 1
             outcomes.append("error")
@@ -149,14 +148,14 @@ def test_without_an_older_checkpoint_the_commits_from_the_beginning_serve_and_wi
     damage(files_of_newest(table)[0], "truncated")
     check_falls_back(table)
     table.clean_up(2)
-    with pytest.raises(DamagedCheckpointError):
+    with pytest.raises(CorruptLogError):
         ld.open(tmp_path, storage_options=UNCACHED)
 
 
 def test_with_the_fallback_off_the_damage_is_the_error(tmp_path: Path) -> None:
     table = built(tmp_path).crc()
     damage(files_of_newest(table)[0], "truncated")
-    with pytest.raises(DamagedCheckpointError):
+    with pytest.raises(CorruptLogError):
         list(ld.open(tmp_path, storage_options=UNCACHED).scan(enable_fallback=False).files())
 
 

@@ -8,7 +8,10 @@ from typing import Any
 import msgspec
 
 import lazydelta as ld
-from lazydelta.scan.strategy import choose_strategy
+from lazydelta.log import open_snapshot
+from lazydelta.scan import FileScan
+from lazydelta.settings import Settings
+from lazydelta.storage import open_storage
 from tests.support.actions import add
 from tests.support.table_builder import TableBuilder
 
@@ -61,14 +64,18 @@ def test_a_recent_partition_goes_reverse_and_a_rare_one_forward(tmp_path: Path) 
 
 def test_a_file_time_beyond_all_years_is_no_error(tmp_path: Path) -> None:
     table = table_with(tmp_path, checkpoint_files=1000, commits=3)
-    snapshot = ld.open(str(table.path))._snapshot
+    snapshot = open_snapshot(open_storage(str(table.path), Settings()), parallelism=2)
     first, *others = snapshot.segment.commits
     far = msgspec.structs.replace(first.info, modified_ms=10**17)
     commits = (msgspec.structs.replace(first, info=far), *others)
     segment = msgspec.structs.replace(snapshot.segment, commits=commits)
-    predicate = ld.open(str(table.path)).scan("date = '2026-02-02'").source.files().predicate
-    strategy, reason = choose_strategy(segment, ld.LazyScanConfig(), predicate, None)
-    assert (strategy, reason) == ("forward", "most files are in the checkpoint")
+    scan = FileScan(
+        msgspec.structs.replace(snapshot, segment=segment),
+        ld.LazyScanConfig(predicate="date = '2026-02-02'"),
+    )
+    assert sum(batch.num_rows for batch in scan.batches()) == 3
+    report = scan.report()
+    assert (report.strategy, report.reason) == ("forward", "most files are in the checkpoint")
 
 
 def test_without_a_checkpoint_there_is_only_the_tail(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lazydelta.log import open_snapshot
@@ -28,6 +28,7 @@ from lazydelta.storage import Storage
 from lazydelta.upkeep.build import build_sidecar
 from tests.support.actions import add, stats
 from tests.support.growing_table import GrowingTable
+from tests.support.hypothesis_profile import examples
 from tests.support.sidecar_damage import storage_of
 from tests.support.table_builder import TableBuilder
 
@@ -143,6 +144,7 @@ def test_columns_that_are_sorted_by_their_minimum(tmp_path: Path, kind: str) -> 
     assert_never_more(written, made)
 
 
+@settings(max_examples=examples(12))
 @given(st.randoms(use_true_random=False))
 def test_any_whole_build(dice: Random) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -20,6 +20,7 @@ from lazydelta.memory_share import MemoryShare
 from lazydelta.settings import Settings
 from lazydelta.storage import AheadRoom, ObjectNotFoundError, RangedFile, Storage, open_storage
 from tests.support.faulty_storage import fail_at, faulty
+from tests.support.hypothesis_profile import examples
 
 BODY = os.urandom(400_000)
 TAIL = limits.PARQUET_FOOTER_GUESS_BYTES
@@ -169,7 +170,7 @@ def test_readinto_is_short_only_at_the_end(storage: Storage) -> None:
     assert file.readinto(target) == 0
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(40))
 @given(data=st.data())
 def test_whatever_was_declared_every_read_is_right(storage: Storage, data: st.DataObject) -> None:
     spots = st.tuples(st.integers(0, len(BODY) - 1), st.integers(0, 90_000)).map(
