@@ -15,9 +15,17 @@ from fuzz.worker import input_of, outcome
 
 from tests.support.hypothesis_profile import examples
 
-INPUTS = examples(1500)
+INPUTS = examples(800)
 # What takes a hundred times as long as the rest has a few dozen inputs here.
 COUNT_MIN = 12
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What inputs are made from; only read."""
+    folder = tmp_path_factory.mktemp("fuzz") / "seeds"
+    seeds.make_seeds(folder)
+    return folder
 
 
 def test_no_parser_lets_anything_but_a_refusal_or_an_answer_out(tmp_path: Path) -> None:
@@ -60,13 +68,13 @@ def test_no_parser_lets_anything_but_a_refusal_or_an_answer_out(tmp_path: Path) 
         ("predicate-forms", 20_261_116, 128),  # a text of which all beginnings were made
     ],
 )
-def test_what_got_out_once_does_not_again(tmp_path: Path, name: str, seed: int, number: int) -> None:
-    seeds.make_seeds(tmp_path / "seeds")
+def test_what_got_out_once_does_not_again(planted: Path, name: str, seed: int, number: int) -> None:
     target = all_targets()[name]
-    target.prepare(tmp_path / "seeds")
+    target.prepare(planted)
     assert outcome(target, input_of(target, seed, number)) in {"refused", "answered"}
 
 
+@pytest.mark.long("the fuzzer's own watch over its processes, which spin and die for seconds")
 def test_what_misbehaves_is_noticed_named_and_gone_behind(tmp_path: Path) -> None:
     planted: Target = Planted()
     plan = Plan(folder=tmp_path, seed=9, processes=1, counts={planted.name: 10}, hang_seconds=2)

@@ -11,11 +11,9 @@ import pytest
 from lazydelta.errors import InvalidRequestError, StorageError
 from lazydelta.memory_budget import MemoryBudget, MemoryKind
 from lazydelta.memory_share import MemoryShare
-from lazydelta.scan.cache import ByteCache, CacheKind, Owner
 from tests.support.row_tables import eventually
 
 LOG, ROWS = MemoryKind.LOG, MemoryKind.ROWS
-OWNER = Owner("file:///table", b"")
 PATIENCE_SECONDS = 120.0  # for a thread to get its turn on a busy machine
 
 
@@ -168,38 +166,6 @@ def test_what_is_held_for_a_while_comes_back_when_that_ends_badly() -> None:
     with pytest.raises(ZeroDivisionError), share.held(100, ROWS):
         raise ZeroDivisionError
     assert budget.use().held_bytes == 0
-
-
-def test_the_cache_gives_back_what_others_need() -> None:
-    budget = MemoryBudget(100_000)
-    cache = ByteCache(budget)
-    budget.cache_gives_back(cache.give_back)
-    for key in range(4):
-        cache.put(OWNER, CacheKind.ROWS, key, b"", size_bytes=5000, budget_bytes=1 << 20)
-    kept = cache.stats().bytes
-    assert budget.use().cache_bytes == budget.use().held_bytes == kept
-    wanted = 50_000 - kept + 5000
-    assert budget.try_take(wanted)
-    assert cache.keys(OWNER, CacheKind.ROWS) == [1, 2, 3]  # what was used longest ago went
-    assert budget.use().held_bytes <= 50_000
-    budget.give(wanted, MemoryKind.AHEAD)
-    for _ in range(3):
-        budget.take(25_000, LOG)
-    assert cache.keys(OWNER, CacheKind.ROWS) == []
-    assert budget.use().cache_bytes == budget.use().waits == 0
-
-
-def test_the_cache_keeps_at_most_a_quarter_and_nothing_that_would_leave_too_little_for_others() -> None:
-    budget = MemoryBudget(100_000)
-    cache = ByteCache(budget)
-    for key in range(10):
-        cache.put(OWNER, CacheKind.ROWS, key, b"", size_bytes=5000, budget_bytes=1 << 20)
-    assert 20_000 <= cache.stats().bytes <= 25_000
-    cache.clear()
-    assert budget.use().held_bytes == 0
-    assert budget.try_take(50_000)
-    cache.put(OWNER, CacheKind.ROWS, 0, b"", size_bytes=5000, budget_bytes=1 << 20)
-    assert cache.keys(OWNER, CacheKind.ROWS) == []
 
 
 def test_a_larger_limit_lets_those_in_who_wait() -> None:

@@ -57,7 +57,6 @@ from lazydelta.sidecar.read.traversal import (
 )
 from lazydelta.storage.worker_threads import WorkerThreads
 
-_SORT_BYTES = limits.SORT_MEMORY_BYTES // 2  # the tail's rows, and those of the checkpoint as much again
 _SORT_BYTES_SCARCE = 2 * limits.MIB  # where the process has no memory for that
 _MERGE_BYTES = 8 * limits.MIB  # row groups of parts that overlap, about
 
@@ -88,10 +87,13 @@ class _Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     def sorter(self) -> ExternalSorter:
         """For rows of the schema."""
+        memory_bytes = limits.SORT_MEMORY_BYTES // 2  # the tail's rows; those of the checkpoint as much again
+        if not self.replay.share.try_take(memory_bytes):
+            memory_bytes = min(memory_bytes, _SORT_BYTES_SCARCE)
         return ExternalSorter(
             self.schema,
             self.traversal.keys,
-            _SORT_BYTES if self.replay.share.try_take(_SORT_BYTES) else min(_SORT_BYTES, _SORT_BYTES_SCARCE),
+            memory_bytes,
             descending=self.traversal.descending,
             rows_max=self.limit,
         )

@@ -10,8 +10,6 @@ from deltalake import write_deltalake
 
 import lazydelta as ld
 from lazydelta.errors import InvalidRequestError
-from lazydelta.rows.located_rows import RowPosition
-from lazydelta.rows.ordered_files import OrderedFileIterator
 from tests.support.row_tables import (
     HOURS,
     ROWS_A_FILE,
@@ -32,6 +30,7 @@ FILTERS = [
     "_event_hour = '2026021002' and value > 9",
     "id < 0",
 ]
+LONG = pytest.mark.long("more sizes of what is read ahead or a page, by the same path")
 KEPT = {
     None: lambda _: True,
     "value > 5": lambda row: row["value"] > 5,
@@ -62,7 +61,7 @@ def test_parity_streaming_equals_materialized(table: ld.Table, where: str | None
 
 
 @pytest.mark.parametrize("where", FILTERS)
-@pytest.mark.parametrize("prefetch_size", [0, 1, 16])
+@pytest.mark.parametrize("prefetch_size", [0, pytest.param(1, marks=LONG), 16])
 def test_parity_whatever_is_read_ahead(table: ld.Table, where: str | None, prefetch_size: int) -> None:
     scan = table.scan(where, order="asc", batch_size=5)
     assert rows_of(scan, prefetch_size=prefetch_size) == [row for row in all_readings() if KEPT[where](row)]
@@ -80,7 +79,7 @@ def test_desc_parity_reversed_traversal_equals_reversed_rows(
 
 @pytest.mark.parametrize("where", FILTERS)
 @pytest.mark.parametrize("order", ["asc", "desc"])
-@pytest.mark.parametrize("size", [1, 13, ROWS_A_FILE])
+@pytest.mark.parametrize("size", [pytest.param(1, marks=LONG), 13, pytest.param(ROWS_A_FILE, marks=LONG)])
 def test_pagination_pages_concatenated_equal_the_whole(
     table: ld.Table, where: str | None, order: str, size: int
 ) -> None:
@@ -88,7 +87,7 @@ def test_pagination_pages_concatenated_equal_the_whole(
     source = scan._source.with_config(limit=size)
     whole = rows_of(scan)[: 5 * size]
     found: list[Row] = []
-    after: RowPosition | None = None
+    after = None
     while True:
         with source.rows().located(after=after) as located:
             page = list(located)
@@ -143,14 +142,19 @@ def test_limit_pushdown_gives_what_a_limit_afterwards_gives(
 def test_a_limit_ends_the_traversal_where_partitions_decide(
     table: ld.Table, where: str | None, order: str | None
 ) -> None:
-    scan = table._source(table.scan(where, order=order)._scan.config).files()
-    files = list(OrderedFileIterator(scan, row_limit=2 * ROWS_A_FILE + 1))
-    assert [file.live_rows for file in files] == [ROWS_A_FILE] * 3
+    scan = table.scan(where, order=order, limit=2 * ROWS_A_FILE + 1)
+    assert len(rows_of(scan)) == 2 * ROWS_A_FILE + 1
+    report = scan.explain().rows
+    assert report is not None
+    assert (report.limit_ends_traversal, report.files_opened) == (True, 3)
 
 
 def test_a_limit_does_not_end_the_traversal_where_rows_decide(table: ld.Table) -> None:
-    scan = table.scan("value >= 0")._scan
-    assert len(list(OrderedFileIterator(scan, row_limit=1))) == HOURS
+    scan = table.scan("device like '%nowhere'", limit=1)
+    assert rows_of(scan) == []
+    report = scan.explain().rows
+    assert report is not None
+    assert (report.limit_ends_traversal, report.files_opened) == (False, HOURS)
 
 
 @pytest.mark.parametrize("where", [None, "value > 5"])

@@ -6,11 +6,10 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
 
 import pytest
 
-from lazydelta.memory_budget import MemoryBudget
+from lazydelta.memory_budget import MemoryBudget, MemoryKind
 from lazydelta.scan.cache import ByteCache, CacheKind, Owner
 from lazydelta.settings import Settings
 from lazydelta.storage import access_digest
@@ -130,7 +129,7 @@ def test_threads_that_put_and_take_never_leave_the_books_wrong() -> None:
 
 
 def test_the_budget_is_told_in_order_what_several_threads_put_in_and_throw_out() -> None:
-    begun = threading.Event()
+    begun, cleared = threading.Event(), threading.Event()
 
     class SlowToHear(MemoryBudget):
         """Whoever tells it of more is held up for a moment, in which another thread may tell of less."""
@@ -138,7 +137,7 @@ def test_the_budget_is_told_in_order_what_several_threads_put_in_and_throw_out()
         def cached(self, more_bytes: int) -> None:
             if more_bytes > 0:
                 begun.set()
-                time.sleep(0.2)
+                cleared.wait(0.2)  # in vain where the lock is held, which is what is hoped for
             super().cached(more_bytes)
 
     budget = SlowToHear(1 << 20)
@@ -147,8 +146,41 @@ def test_the_budget_is_told_in_order_what_several_threads_put_in_and_throw_out()
     putting.start()
     assert begun.wait(timeout=120)
     cache.clear()
+    cleared.set()
     putting.join()
     assert (budget.use().cache_bytes, budget.use().held_bytes) == (0, 0)
+
+
+def test_the_cache_gives_back_what_others_need() -> None:
+    budget = MemoryBudget(100_000)
+    cache = ByteCache(budget)
+    budget.cache_gives_back(cache.give_back)
+    for key in range(4):
+        cache.put(TABLE, ROWS, key, b"", size_bytes=5000, budget_bytes=1 << 20)
+    kept = cache.stats().bytes
+    assert budget.use().cache_bytes == budget.use().held_bytes == kept
+    wanted = 50_000 - kept + 5000
+    assert budget.try_take(wanted)
+    assert cache.keys(TABLE, ROWS) == [1, 2, 3]  # what was used longest ago went
+    assert budget.use().held_bytes <= 50_000
+    budget.give(wanted, MemoryKind.AHEAD)
+    for _ in range(3):
+        budget.take(25_000, MemoryKind.LOG)
+    assert cache.keys(TABLE, ROWS) == []
+    assert budget.use().cache_bytes == budget.use().waits == 0
+
+
+def test_the_cache_keeps_at_most_a_quarter_and_nothing_that_would_leave_too_little_for_others() -> None:
+    budget = MemoryBudget(100_000)
+    cache = ByteCache(budget)
+    for key in range(10):
+        cache.put(TABLE, ROWS, key, b"", size_bytes=5000, budget_bytes=1 << 20)
+    assert 20_000 <= cache.stats().bytes <= 25_000
+    cache.clear()
+    assert budget.use().held_bytes == 0
+    assert budget.try_take(50_000)
+    cache.put(TABLE, ROWS, 0, b"", size_bytes=5000, budget_bytes=1 << 20)
+    assert cache.keys(TABLE, ROWS) == []
 
 
 def test_a_forked_child_begins_with_an_empty_cache_even_while_the_lock_is_held() -> None:

@@ -13,7 +13,6 @@ import pytest
 import lazydelta as ld
 from lazydelta import limits
 from lazydelta.errors import CorruptLogError, InvalidRequestError, UnsupportedTableError
-from lazydelta.scan import ordered
 from lazydelta.sidecar import SidecarConfig
 from lazydelta.upkeep.build import build_sidecar
 from lazydelta.upkeep.deltas import write_delta_files
@@ -196,7 +195,7 @@ def test_without_a_checkpoint_the_log_comes_in_order(tmp_path: Path, order: str)
 def test_more_rows_than_memory_are_sorted_on_disk(
     tmp_path: Path, order: str, monkeypatch: pytest.MonkeyPatch, *, has_sidecar: bool
 ) -> None:
-    monkeypatch.setattr(ordered, "_SORT_BYTES", 2000)
+    monkeypatch.setattr(limits, "SORT_MEMORY_BYTES", 4000)
     table = hourly_table(tmp_path)
     if has_sidecar:
         build(table)
