@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -21,6 +21,7 @@ from lazydelta.cli.app import app
 from lazydelta.errors import LazyDeltaError
 from lazydelta.settings import build_settings
 from lazydelta.storage import open_storage
+from tests.support.hypothesis_profile import examples
 
 MARK = "hUsh7"
 NO_TABLE = "/no/such/table"
@@ -133,6 +134,7 @@ given_options = st.builds(
 )
 
 
+@settings(max_examples=examples(20))
 @given(given_urls)
 @example("https://acct.blob.core.windows.net/c/t?sv=1&sig=hUsh7#hUsh7")
 @example("s3://[hUsh7/t?sig=hUsh7")
@@ -149,6 +151,7 @@ def test_a_secret_in_an_address_is_not_repeated(url: str) -> None:
     assert_unsaid(said)
 
 
+@settings(max_examples=examples(20))
 @given(given_options)
 def test_a_secret_in_an_option_is_not_repeated(option: str) -> None:
     name, _, value = option.partition("=")

@@ -26,6 +26,7 @@ from tests.support.reading import keys
 from tests.support.row_tables import HOURS, ROWS_A_FILE, ROWS_A_GROUP, all_readings, readings_table, rows_of
 from tests.support.table_builder import TableBuilder
 
+LONG = pytest.mark.long("more sizes of a page, by the same path")
 ORDERS = pytest.mark.parametrize("order", ["asc", "desc"])
 SOURCES = ["commits", "checkpoint", "sidecar"]
 FILTERS = [
@@ -85,7 +86,7 @@ def paged_files(
 
 @ORDERS
 @pytest.mark.parametrize("where", FILTERS)
-@pytest.mark.parametrize("rows", [9, 50, 1000])
+@pytest.mark.parametrize("rows", [pytest.param(9, marks=LONG), 50, pytest.param(1000, marks=LONG)])
 def test_pagination_concatenated_pages_equal_the_unbounded_scan(
     table: ld.Table, where: str | None, order: str, rows: int
 ) -> None:
@@ -100,7 +101,7 @@ def test_pages_of_one_row_are_the_whole_scan(table: ld.Table, order: str) -> Non
 
 @ORDERS
 @pytest.mark.parametrize("where", [None, "_event_hour >= '2026021004'", "_event_hour > '3'"])
-@pytest.mark.parametrize("files", [1, 3, 100])
+@pytest.mark.parametrize("files", [pytest.param(1, marks=LONG), 3, pytest.param(100, marks=LONG)])
 def test_pages_of_files_are_the_whole_scan(
     table: ld.Table, where: str | None, order: str, files: int
 ) -> None:
@@ -150,7 +151,7 @@ def test_a_limit_of_none_is_an_empty_page(table: ld.Table) -> None:
 
 @ORDERS
 @pytest.mark.parametrize("where", [None, "device = 'sensor-3' and value < 4"])
-@pytest.mark.parametrize("files_at_once", [1, 2, HOURS])
+@pytest.mark.parametrize("files_at_once", [1, pytest.param(2, marks=LONG), pytest.param(HOURS, marks=LONG)])
 def test_pages_are_the_same_however_few_files_are_taken_at_once(
     table: ld.Table, monkeypatch: pytest.MonkeyPatch, order: str, where: str | None, files_at_once: int
 ) -> None:

@@ -150,16 +150,16 @@ def test_nothing_is_written_by_a_verification(table: TableBuilder) -> None:
 
 
 def test_many_files_are_compared_on_disk_within_the_memory_given(tmp_path: Path) -> None:
-    files = [add(f"part-{n:06}", stats=stats(n, low={"count": n}, high={"count": n})) for n in range(70_000)]
+    files = [add(f"part-{n:06}", stats=stats(n, low={"count": n}, high={"count": n})) for n in range(15_000)]
     table = TableBuilder(tmp_path / "t").commit(adds=files).checkpoint()
     config = SidecarConfig(sort_memory_bytes=1 << 20)
     build_sidecar(storage_of(table), config=config)
     report = verify(table, config=config)
     assert report.differences == ()
-    assert report.files_checked == 70_000
-    rewrite_part(table, with_value("min.count", 60_000, 1))
+    assert report.files_checked == 15_000
+    rewrite_part(table, with_value("min.count", 12_000, 1))
     [found] = verify(table, config=config).differences
-    assert (found.kind, found.path) == ("differs", "part-060000")
+    assert (found.kind, found.path) == ("differs", "part-012000")
 
 
 @pytest.fixture
