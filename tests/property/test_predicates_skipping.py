@@ -61,7 +61,7 @@ def pairs_of_columns_and_habits() -> Iterator[Any]:
             yield pytest.param(column, habits, id=f"{column}-{name}", marks=marks)
 
 
-@pytest.mark.parametrize(("column", "habits"), pairs_of_columns_and_habits())
+@pytest.mark.parametrize(("column", "habits"), list(pairs_of_columns_and_habits()))
 def test_every_pair_of_values_is_judged_rightly_by_every_comparison(
     column: str, habits: dict[str, Any]
 ) -> None:

@@ -36,7 +36,7 @@ def versions_and_statistics() -> Iterator[Any]:
 
 
 @EVERY_KIND
-@pytest.mark.parametrize(("version", "stats"), versions_and_statistics())
+@pytest.mark.parametrize(("version", "stats"), list(versions_and_statistics()))
 def test_rule_14_a_checkpoint_of_any_kind_at_any_version_gives_the_same_table(
     tmp_path: Path, kind: str, version: int, stats: str
 ) -> None:
