@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from typer.testing import CliRunner, Result
 
 from lazydelta.spark.session import CACHE_VARIABLE, plan_launch, start
 
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 # Hadoop's way to Azure, of the very version that PySpark brings; see tests/support/lake.py.
 AZURE_PACKAGE = "org.apache.hadoop:hadoop-azure:3.5.0"
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # for a JVM that lives for seconds
+# For the one of a whole run: with the first compiler alone the code cache would be full after a minute,
+# and Java would throw compiled code away; a small heap is collected many times a second.
+SHARED_JAVA = f"{QUICK_JAVA} -XX:ReservedCodeCacheSize=240m -Xms1g -Xmn640m"
 FAST_SETTINGS = {
     "spark.app.name": "lazydelta tests",
     "spark.jars.packages": AZURE_PACKAGE,
@@ -38,7 +42,14 @@ FAST_SETTINGS = {
     "spark.sql.shuffle.partitions": "1",
     "spark.default.parallelism": "1",
     "spark.databricks.delta.snapshotPartitions": "1",
-    "spark.driver.extraJavaOptions": f"{QUICK_JAVA} -Dderby.system.home={{scratch}}",
+    # Compiling Java for a few rows, and planning again between stages, cost more than they save.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    # Hadoop's checked local files start a `chmod` for each file and for its checksum.
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+    "spark.driver.extraJavaOptions": f"{SHARED_JAVA} -Dderby.system.home={{scratch}}",
     "spark.sql.warehouse.dir": "{scratch}/warehouse",
     "spark.local.dir": "{scratch}",
 }
@@ -81,6 +92,15 @@ def start_session(scratch: Path) -> SparkSession:
         if launch.settings["spark.jars.packages"]:
             return start(launch)
     return start(launch)
+
+
+def run_command(*arguments: object, expect: int = 0) -> Result:
+    """`lazydelta ...` in this process, on the Spark session that is active in it."""
+    from lazydelta.cli.app import app
+
+    done = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert done.exit_code == expect, f"{done.exit_code}\n{done.stderr}\n{done.exception!r}"
+    return done
 
 
 def environment() -> dict[str, str]:
