@@ -19,7 +19,8 @@ from tests.support.spark import delta_log
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.spark
+variation = pytest.mark.long("one more layout of generated tables")
 
 # Enough files for several pages a column and for dictionaries that outgrow their page.
 FILES = 40_000
@@ -43,7 +44,9 @@ def timestamps_as_spark_writes_them(spark: SparkSession) -> Iterator[None]:
     spark.conf.set(name, before)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(
+    "layout", [layout if layout == "both" else pytest.param(layout, marks=variation) for layout in LAYOUTS]
+)
 def test_a_generated_checkpoint_looks_like_the_one_spark_writes(
     layout: str, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -63,7 +66,7 @@ def test_a_generated_checkpoint_looks_like_the_one_spark_writes(
         assert _bytes_a_row(ours) == pytest.approx(_bytes_a_row(theirs), rel=0.15)
 
 
-@pytest.mark.parametrize("checkpoint", ["v2-parquet", "v2-json"])
+@pytest.mark.parametrize("checkpoint", ["v2-parquet", pytest.param("v2-json", marks=variation)])
 def test_a_generated_v2_checkpoint_looks_like_the_one_spark_writes(
     checkpoint: str, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -82,7 +85,14 @@ def test_a_generated_v2_checkpoint_looks_like_the_one_spark_writes(
     assert sidecars[0].name.split(".")[1:3] == ["checkpoint", "0000000001"]
 
 
-@pytest.mark.parametrize("checkpoint", ["v1", "v1-multipart", "v2-parquet", "v2-json", "none"])
+@pytest.mark.parametrize(
+    "checkpoint",
+    [
+        "v1",
+        "v2-parquet",
+        *(pytest.param(kind, marks=variation) for kind in ("v1-multipart", "v2-json", "none")),
+    ],
+)
 def test_spark_reads_a_generated_table_with_its_data_and_deletion_vectors(
     checkpoint: str, spark: SparkSession, tmp_path: Path
 ) -> None:

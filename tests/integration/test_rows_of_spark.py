@@ -44,7 +44,9 @@ def stored_columns(folder: Path) -> set[str]:
             for name in pq.read_schema(path).names}  # fmt: skip
 
 
-@pytest.mark.parametrize("mode", ["name", "id"])
+@pytest.mark.parametrize(
+    "mode", ["name", pytest.param("id", marks=pytest.mark.long("the other way to map the same columns"))]
+)
 def test_mapped_columns_are_renamed_dropped_and_added_at_every_level(
     spark: SparkSession, tmp_path: Path, mode: str
 ) -> None:
@@ -104,8 +106,22 @@ def test_widened_columns_are_the_values_that_were_written(spark: SparkSession, t
     assert ours(tmp_path / "t", ["f"], "f > 1.1").num_rows == 1  # what was a float is a little more
 
 
-@pytest.mark.parametrize("kind", ["INT96", "TIMESTAMP_MICROS", "TIMESTAMP_MILLIS"])
-@pytest.mark.parametrize("legacy", ["true", "false"])
+@pytest.mark.parametrize(
+    ("kind", "legacy"),
+    [
+        ("INT96", "true"),
+        ("TIMESTAMP_MILLIS", "false"),
+        *(
+            pytest.param(kind, legacy, marks=pytest.mark.long("each form of times by each of decimals"))
+            for kind, legacy in (
+                ("INT96", "false"),
+                ("TIMESTAMP_MILLIS", "true"),
+                ("TIMESTAMP_MICROS", "true"),
+                ("TIMESTAMP_MICROS", "false"),
+            )
+        ),
+    ],
+)
 def test_every_physical_form_of_times_and_decimals(
     spark: SparkSession, tmp_path: Path, kind: str, legacy: str
 ) -> None:

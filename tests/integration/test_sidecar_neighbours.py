@@ -109,7 +109,9 @@ READERS = {"spark": by_spark, "delta-rs": by_delta_rs, "duckdb": by_duckdb}
 # --- cleaning --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("policy", ["classic", "v2"])
+@pytest.mark.parametrize(
+    "policy", ["v2", pytest.param("classic", marks=pytest.mark.long("the same cleanup without V2 sidecars"))]
+)
 def test_deltas_log_cleanup_leaves_sidecars_alone(spark: SparkSession, tmp_path: Path, policy: str) -> None:
     table = tmp_path / "table"
     telemetry(spark, table, policy=policy)
@@ -133,6 +135,7 @@ def test_deltas_log_cleanup_leaves_sidecars_alone(spark: SparkSession, tmp_path:
     assert is_verified(table)
 
 
+@pytest.mark.long("the command `vacuum` runs Delta's and is covered by test_maintenance.py")
 def test_deltas_vacuum_leaves_sidecars_alone(spark: SparkSession, tmp_path: Path) -> None:
     table = tmp_path / "table"
     telemetry(spark, table)
@@ -203,6 +206,7 @@ def test_two_spark_jobs_at_once_leave_one_valid_sidecar(spark: SparkSession, tmp
     assert_one_valid_sidecar(table)
 
 
+@pytest.mark.long("four processes at once, a stress")
 def test_processes_at_once_leave_one_valid_sidecar(tmp_path: Path) -> None:
     table = many_files(tmp_path / "table").path
     command = [

@@ -35,6 +35,7 @@ pytestmark = pytest.mark.spark
 BY_SPARK = SidecarConfig(folder="_delta_log/_by_spark", row_group_rows=2, row_groups_max=2)
 LOCALLY = msgspec.structs.replace(BY_SPARK, folder="_delta_log/_locally")
 Events = list[tuple[str, dict[str, object]]]
+variation = pytest.mark.long("one more layout of checkpoints and statistics; both feeders share its reader")
 
 
 def build_both(
@@ -200,16 +201,21 @@ def clustered(spark: SparkSession, folder: Path) -> None:
 @pytest.mark.parametrize(
     "write",
     [
-        every_type,
         deletion_vectors,
         column_mapping,
-        typed_statistics_alone,
-        json_statistics_alone,
-        no_statistics,
-        v2_by_json,
         v2_by_parquet,
-        several_parts,
-        clustered,
+        *(
+            pytest.param(write, marks=variation)
+            for write in (
+                every_type,
+                typed_statistics_alone,
+                json_statistics_alone,
+                no_statistics,
+                v2_by_json,
+                several_parts,
+                clustered,
+            )
+        ),
     ],
     ids=lambda write: write.__name__,
 )
@@ -264,11 +270,17 @@ def odd_files(folder: Path, *, odd_day: str | None = None) -> TableBuilder:
 @pytest.mark.parametrize(
     ("kind", "form"),
     [
-        *((kind, "both") for kind in KINDS),
-        ("v1", "json"),
-        ("v1", "parsed"),
+        ("v1-multipart", "both"),
         ("v1", "none"),
         ("v2-parquet", "json"),
+        *(
+            pytest.param(kind, form, marks=variation)
+            for kind, form in (
+                *((kind, "both") for kind in KINDS if kind != "v1-multipart"),
+                ("v1", "json"),
+                ("v1", "parsed"),
+            )
+        ),
     ],
 )
 def test_what_other_writers_wrote_gets_the_same_sidecar_from_both_feeders(
@@ -282,8 +294,21 @@ def test_what_other_writers_wrote_gets_the_same_sidecar_from_both_feeders(
     assert ours.parts_written > 2
 
 
-@pytest.mark.parametrize("form", ["json", "parsed"])
-@pytest.mark.parametrize("column", ["count", "value", "ts", "device_id"])
+@pytest.mark.parametrize(
+    ("column", "form"),
+    [
+        ("count", "parsed"),
+        ("ts", "json"),
+        *(
+            pytest.param(column, form, marks=pytest.mark.long("each type by each form of statistics"))
+            for column, form in (
+                ("count", "json"),
+                ("ts", "parsed"),
+                *((column, form) for column in ("value", "device_id") for form in ("json", "parsed")),
+            )
+        ),
+    ],
+)
 def test_rows_are_sorted_by_the_statistics_of_a_column_that_is_no_partition(
     spark: SparkSession, tmp_path: Path, form: str, column: str
 ) -> None:

@@ -71,6 +71,7 @@ def compared(table: Path) -> None:
     assert_same(table, 0)
 
 
+@pytest.mark.long("a Java of its own, to be killed; parts that are taken over are covered below")
 def test_a_killed_build_is_gone_on_with(spark: SparkSession, table: Path) -> None:
     folder = table / BY_SPARK.folder
     command = [sys.executable, "-m", "tests.support.sidecar_build_process", str(table), BY_SPARK.folder]

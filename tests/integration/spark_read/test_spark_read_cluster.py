@@ -17,7 +17,10 @@ from tests.integration.test_spark_sidecar import BY_SPARK, LOCALLY, assert_same
 from tests.integration.test_spark_sidecar_resumed import many_files
 from tests.support.spark import environment_of_commands
 
-pytestmark = pytest.mark.spark
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.long("a cluster of three JVMs whose executors are killed again and again"),
+]
 FILES, ROWS_A_FILE = 30, 4000
 
 

@@ -45,7 +45,7 @@ def plan(folder: Path, files: int) -> dict[str, Any]:
     return told | {"spilled": sum(path.stat().st_size for path in (folder / "spill").rglob("*.files"))}
 
 
-@pytest.mark.slow
+@pytest.mark.long("a table of a million files")
 def test_a_plan_of_ten_times_the_files_takes_hardly_more_memory(tmp_path: Path) -> None:
     (tmp_path / "small").mkdir()
     (tmp_path / "large").mkdir()
