@@ -7,10 +7,15 @@ which words the fallback has.
 
 from __future__ import annotations
 
+import atexit
+import copy
 import json
 import os
 import shutil
+import tempfile
 from collections.abc import Callable
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,6 +53,24 @@ def table_with_sidecar(folder: Path, *, config: SidecarConfig = SMALL, tail: boo
     table.commit(numbered_files(range(31, 41))).checkpoint().crc()
     build_sidecar(storage_of(table), config=config)
     return grow_tail(table) if tail else table
+
+
+def copy_with_sidecar(folder: Path) -> TableBuilder:
+    """The same, copied from one that was built before: it takes a tenth of the time, and has other e-tags."""
+    made = _made_once()
+    shutil.copytree(made.path, folder, dirs_exist_ok=True)
+    table = copy.deepcopy(made)
+    table.path, table.log = folder, folder / "_delta_log"
+    return table
+
+
+_FOLDERS = ExitStack()  # of tables that are copied; emptied when the process ends
+atexit.register(_FOLDERS.close)
+
+
+@cache
+def _made_once() -> TableBuilder:
+    return table_with_sidecar(Path(_FOLDERS.enter_context(tempfile.TemporaryDirectory())) / "table")
 
 
 def grow_tail(table: TableBuilder) -> TableBuilder:

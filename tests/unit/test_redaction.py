@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import pickle
-import time
 
 import pytest
 from hypothesis import given
@@ -153,11 +152,9 @@ def test_what_was_redacted_stays_as_it_is(text: str) -> None:
         "/a:b@ ",
     ],
 )
-def test_a_text_of_a_megabyte_does_not_take_long(piece: str) -> None:
-    text = piece * (1_000_000 // len(piece))
-    begun = time.process_time()
-    redacted(text)
-    assert time.process_time() - begun < 5.0
+@pytest.mark.timeout(120)  # with time that grows with the square of the length it would not end
+def test_a_long_text_does_not_take_long(piece: str) -> None:
+    redacted(piece * (250_000 // len(piece)))
 
 
 def test_an_error_holds_no_secret_wherever_it_was_put() -> None:

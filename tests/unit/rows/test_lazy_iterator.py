@@ -18,6 +18,7 @@ from lazydelta.errors import CorruptDataError, InvalidRequestError
 from tests.support.row_tables import HOURS, ROWS_A_FILE, ROWS_A_GROUP, eventually, readings_table
 
 TOTAL = HOURS * ROWS_A_FILE
+LONG = pytest.mark.long("another way to the same end, which takes a process or many scans")
 
 
 @pytest.fixture(scope="module")
@@ -225,7 +226,13 @@ def test_a_prefetch_size_that_is_none_is_refused(scan: ld.Scan, size: object) ->
         scan.batches(prefetch_size=size)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("how", ["dropped", "closed", "reader dropped", "left", "never pulled", "exhausted"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        pytest.param(how, marks=[] if how in ("dropped", "reader dropped") else LONG)
+        for how in ("dropped", "closed", "reader dropped", "left", "never pulled", "exhausted")
+    ],
+)
 def test_nothing_leaks_over_many_abandoned_scans(url: str, how: str) -> None:
     table = ld.open(url)
 
@@ -267,7 +274,14 @@ def ended(code: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("holder", ["batches", "batches.to_reader()", "pa.table(batches).to_reader()"])
+@pytest.mark.parametrize(
+    "holder",
+    [
+        pytest.param("batches", marks=LONG),
+        "batches.to_reader()",
+        pytest.param("pa.table(batches).to_reader()", marks=LONG),
+    ],
+)
 def test_the_interpreter_exits_cleanly_with_an_open_reader(url: str, holder: str) -> None:
     code = f"""
         import pyarrow as pa, lazydelta as ld
@@ -283,14 +297,14 @@ def test_the_interpreter_exits_cleanly_with_an_open_reader(url: str, holder: str
     "work",
     [
         "sum(batch.num_rows for batch in table.scan(batch_size=2).batches())",
-        "sum(1 for _ in table.scan().files())",
-        "table.scan().page(5).rows.num_rows",
-        "sum(batch.num_rows for batch in table.scan(order='desc').batches())",
+        pytest.param("sum(1 for _ in table.scan().files())", marks=LONG),
+        pytest.param("table.scan().page(5).rows.num_rows", marks=LONG),
+        pytest.param("sum(batch.num_rows for batch in table.scan(order='desc').batches())", marks=LONG),
         "table.sql('select sum(id) from t where id >= 0').fetchall()",
-        "asyncio.run(count(table.scan().files_async()))",
+        pytest.param("asyncio.run(count(table.scan().files_async()))", marks=LONG),
     ],
 )
-@pytest.mark.parametrize("pause", [0, 0.3])
+@pytest.mark.parametrize("pause", [0, pytest.param(0.3, marks=LONG)])
 def test_a_thread_that_outlives_the_main_one_reads_to_its_end(url: str, work: str, pause: float) -> None:
     code = f"""
         import asyncio, threading, time, lazydelta as ld

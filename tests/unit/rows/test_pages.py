@@ -26,7 +26,7 @@ from tests.support.reading import keys
 from tests.support.row_tables import HOURS, ROWS_A_FILE, ROWS_A_GROUP, all_readings, readings_table, rows_of
 from tests.support.table_builder import TableBuilder
 
-LONG = pytest.mark.long("more sizes of a page, by the same path")
+LONG = pytest.mark.long("more sizes of a page, or a table without a checkpoint")
 ORDERS = pytest.mark.parametrize("order", ["asc", "desc"])
 SOURCES = ["commits", "checkpoint", "sidecar"]
 FILTERS = [
@@ -45,7 +45,7 @@ def made(folder: Path, source: str) -> str:
     return readings_table(folder, checkpoint_at=at, sidecar=source == "sidecar")
 
 
-@pytest.fixture(scope="module", params=SOURCES)
+@pytest.fixture(scope="module", params=[pytest.param("commits", marks=LONG), *SOURCES[1:]])
 def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> ld.Table:
     """The same files told by commits, by a checkpoint and a tail, by a sidecar and a tail."""
     return ld.open(made(tmp_path_factory.mktemp(request.param), request.param), storage_options=UNCACHED)

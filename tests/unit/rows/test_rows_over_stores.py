@@ -98,6 +98,7 @@ def test_the_next_files_are_read_while_the_consumer_is_at_work(tmp_path: Path, a
     assert done == hours * ROWS_A_FILE
 
 
+@pytest.mark.long("a thousand scans; fewer are abandoned in test_lazy_iterator.py")
 @pytest.mark.slow
 def test_a_thousand_abandoned_scans_leave_no_thread_handle_or_memory(url: str) -> None:
     table = ld.open(url)

@@ -30,7 +30,7 @@ FILTERS = [
     "_event_hour = '2026021002' and value > 9",
     "id < 0",
 ]
-LONG = pytest.mark.long("more sizes of what is read ahead or a page, by the same path")
+LONG = pytest.mark.long("more sizes of what is read ahead or a page, or a table without a checkpoint")
 KEPT = {
     None: lambda _: True,
     "value > 5": lambda row: row["value"] > 5,
@@ -44,7 +44,7 @@ KEPT = {
 }
 
 
-@pytest.fixture(scope="module", params=["commits", "checkpoint", "sidecar"])
+@pytest.fixture(scope="module", params=[pytest.param("commits", marks=LONG), "checkpoint", "sidecar"])
 def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> ld.Table:
     """The same files told by commits, by a checkpoint and a tail, by a sidecar and a tail."""
     at = None if request.param == "commits" else HOURS - 3

@@ -181,6 +181,7 @@ def rewrite(path: Path, change: Any, change_rows: Any = lambda rows: rows) -> No
     path.write_bytes(sealed(sink.getvalue().to_pybytes()))
 
 
+LONG = pytest.mark.long("the same damage in another place")
 DAMAGE = [
     torn,
     emptied,
@@ -195,8 +196,16 @@ DAMAGE = [
 ]
 
 
-@pytest.mark.parametrize("which", [0, 1, 2], ids=["oldest", "middle", "newest"])
-@pytest.mark.parametrize("damage", DAMAGE, ids=lambda damage: damage.__name__)
+@pytest.mark.parametrize(
+    ("damage", "which"),
+    [
+        pytest.param(
+            damage, which, id=f"{damage.__name__}-{place}", marks=[] if which == 1 or damage is torn else LONG
+        )
+        for damage in DAMAGE
+        for which, place in enumerate(("oldest", "middle", "newest"))
+    ],
+)
 def test_a_file_that_does_not_serve_is_replaced_by_its_commits_and_told(
     table: TableBuilder, made: TableBuilder, damage: Any, which: int
 ) -> None:
@@ -281,7 +290,9 @@ def test_versions_may_lie_in_several_row_groups(
         assert (report.commits_by_delta, report.fallbacks) == (4, ())
 
 
-@pytest.mark.parametrize("broken", range(10))  # those of the newest commit are not needed
+@pytest.mark.parametrize(  # those of the newest commit are not needed
+    "broken", [pytest.param(group, marks=[] if group in (0, 4, 9) else LONG) for group in range(10)]
+)
 @pytest.mark.parametrize("limit", [None, 1000], ids=["read ahead", "one by one"])
 def test_damage_half_way_continues_by_commits_and_nothing_comes_twice(
     tmp_path: Path, broken: int, limit: int | None, monkeypatch: pytest.MonkeyPatch

@@ -24,7 +24,7 @@ from tests.support.actions import add, inline_dv, metadata, remove, stats
 from tests.support.faulty_storage import fail_at, faulty
 from tests.support.long_tail import long_tail
 from tests.support.sidecar_damage import storage_of
-from tests.support.sidecar_states import STATES, table_with_sidecar
+from tests.support.sidecar_states import STATES, copy_with_sidecar
 from tests.support.table_builder import TableBuilder
 
 HOURLY = {"device_id": "string", "value": "double", "_event_hour": "string"}
@@ -309,7 +309,7 @@ def test_a_long_tail_is_asked_by_delta_files_and_tells_the_same(tmp_path: Path) 
 
 @pytest.mark.parametrize("name", sorted(STATES))
 def test_whatever_state_the_sidecar_is_in_the_answer_is_that_of_the_log(tmp_path: Path, name: str) -> None:
-    table = table_with_sidecar(tmp_path)
+    table = copy_with_sidecar(tmp_path)
     STATES[name].make(table)
     asked = [f"part-{number:05}.parquet" for number in (0, 3, 4, 5, 17, 30, 39, 51, 52, 99)]
     answers = [

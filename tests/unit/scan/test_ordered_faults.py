@@ -22,6 +22,8 @@ from tests.support.sidecar_damage import lazy_folder, numbered_files, storage_of
 from tests.support.table_builder import TableBuilder
 from tests.unit.sidecar.test_discovery_faults import refusing
 
+DENIED = pytest.mark.long("another fault, which takes the path of a permanent one")
+
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> TableBuilder:
@@ -42,7 +44,7 @@ def run_of(storage: Storage, order: str, *, limit: int | None = None) -> FileSca
 
 
 @pytest.mark.parametrize("order", ["asc", "desc"])
-@pytest.mark.parametrize("kind", ["permanent", "not_found", "denied"])
+@pytest.mark.parametrize("kind", ["permanent", "not_found", pytest.param("denied", marks=DENIED)])
 def test_a_fault_at_any_call_is_an_error_or_changes_nothing(
     table: TableBuilder, order: str, kind: Kind
 ) -> None:

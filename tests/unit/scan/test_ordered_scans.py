@@ -27,6 +27,7 @@ from tests.support.table_builder import TableBuilder
 
 SCHEMA = {"value": "double", "count": "long", "_event_hour": "string"}
 SMALL = SidecarConfig(row_group_rows=10, row_groups_max=4)
+DESCENDING = pytest.mark.long("the other direction of what is tested ascending")
 ORDERS = pytest.mark.parametrize("order", ["asc", "desc"])
 
 
@@ -275,7 +276,7 @@ def test_damage_half_way_gives_the_rest_from_the_checkpoint(
     assert [text for text in scan.explain().fallbacks if "is damaged" in text]
 
 
-@pytest.mark.parametrize("scan", [{}, {"order": "asc"}, {"order": "desc"}])
+@pytest.mark.parametrize("scan", [{}, {"order": "asc"}, pytest.param({"order": "desc"}, marks=DESCENDING)])
 def test_a_key_that_came_again_is_not_lost_when_its_first_part_went_out_before_damage(
     tmp_path: Path, scan: dict[str, str]
 ) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import lazydelta as ld
 from lazydelta import telemetry
-from tests.support.sidecar_states import NO_CACHE, STATES, scanned, table_with_sidecar
+from tests.support.sidecar_states import NO_CACHE, STATES, copy_with_sidecar, scanned
 
 FALLBACKS = "delta.lazy.fallback_triggered"
 STRATEGIES = ("auto", "reverse", "forward")
@@ -18,7 +18,7 @@ STRATEGIES = ("auto", "reverse", "forward")
 @pytest.mark.parametrize("name", STATES)
 def test_every_state_gives_the_live_files_from_the_expected_source(tmp_path: Path, name: str) -> None:
     state = STATES[name]
-    table = table_with_sidecar(tmp_path)
+    table = copy_with_sidecar(tmp_path)
     state.make(table)
     for strategy in STRATEGIES:
         report = scanned(table, strategy=strategy)
@@ -29,8 +29,7 @@ def test_every_state_gives_the_live_files_from_the_expected_source(tmp_path: Pat
 
 @pytest.mark.parametrize("name", STATES)
 def test_every_state_keeps_the_files_that_the_checkpoint_would_keep(tmp_path: Path, name: str) -> None:
-    table = table_with_sidecar(tmp_path)
-    STATES[name].make(table)
+    STATES[name].make(copy_with_sidecar(tmp_path))
 
     def found(where: str, **options: str) -> set[tuple[object, ...]]:
         files = ld.open(str(tmp_path), storage_options={"cache_bytes": "0", **options}).scan(where).files()
@@ -46,7 +45,7 @@ def test_a_fallback_is_counted_logged_once_and_shown(
 ) -> None:
     state = STATES[name]
     assert state.fallback is not None
-    table = table_with_sidecar(tmp_path)
+    table = copy_with_sidecar(tmp_path)
     state.make(table)
     opened = ld.open(str(tmp_path), settings=NO_CACHE)
     before = telemetry.metrics().get(FALLBACKS, 0)
@@ -61,6 +60,6 @@ def test_a_fallback_is_counted_logged_once_and_shown(
 
 
 def test_a_table_without_a_sidecar_tells_no_fallback(tmp_path: Path) -> None:
-    table = table_with_sidecar(tmp_path)
+    table = copy_with_sidecar(tmp_path)
     STATES["no sidecar"].make(table)
     assert scanned(table).fallbacks == ()
