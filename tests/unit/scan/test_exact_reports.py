@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 import lazydelta as ld
 from lazydelta.settings import Settings
 from lazydelta.storage import LocalStorage
+from tests.support.row_tables import eventually
 from tests.support.sidecar_states import table_with_sidecar
 
 SLOW_SECONDS = 0.15
@@ -38,6 +40,11 @@ def slow_sidecar(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     ld.cache.clear()
 
 
+def whatever_is_under_way_arrives() -> None:
+    """What opening asks for beside the log has threads of its own."""
+    assert eventually(lambda: not any("lazydelta-discover" in t.name for t in threading.enumerate()))
+
+
 @pytest.mark.usefixtures("slow_sidecar")
 @pytest.mark.parametrize("cache_bytes", [0, 64 << 20])
 @pytest.mark.parametrize(
@@ -52,7 +59,7 @@ def test_a_report_counts_what_opening_asked_for_beside_the_log(
     for _ in run.files():
         pass
     report = run.explain()
-    time.sleep(3 * SLOW_SECONDS)  # whatever is still under way arrives
+    whatever_is_under_way_arrives()
     truth = opened._snapshot.storage.counters.snapshot()  # all that was asked of the store
     assert report.requests_by_kind == truth.requests_by_kind
     assert (report.requests, report.bytes_read) == (truth.requests, truth.bytes_read)
@@ -65,7 +72,7 @@ def test_the_second_scan_of_a_table_counts_its_own_requests_and_the_opening(tmp_
     first, second = opened.scan(), opened.scan()
     assert len(list(first.files())) == len(list(second.files()))
     everything = first.explain().requests + second.explain().requests
-    time.sleep(3 * SLOW_SECONDS)
+    whatever_is_under_way_arrives()
     opening = opened._snapshot.opening.snapshot().requests
     assert everything == counted.snapshot().requests + opening
     assert first.explain().requests > opening > 0
