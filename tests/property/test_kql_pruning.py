@@ -129,7 +129,7 @@ def assert_same_answers(source: RowSource, query: str, sql: str) -> None:
         assert pruned == sorted(plain.fetchall()), query
 
 
-@settings(max_examples=examples(15))
+@settings(max_examples=examples(10))
 @given(predicate=predicates, shape=shapes)
 def test_what_is_pruned_changes_no_answer(source: RowSource, predicate: Pair, shape: str) -> None:
     kql, sql = predicate

@@ -33,7 +33,7 @@ configs = st.builds(
 )
 
 
-@settings(max_examples=examples(15))
+@settings(max_examples=examples(10))
 @given(histories(commits_max=10), configs)
 def test_for_any_history_incremental_full_and_eager_rows_are_the_same(
     history: History, config: SidecarConfig
@@ -46,7 +46,7 @@ def test_for_any_history_incremental_full_and_eager_rows_are_the_same(
             check_both_builds(table, version, config)
 
 
-@settings(max_examples=examples(5))
+@settings(max_examples=examples(3))
 @given(st.randoms(use_true_random=False), configs)
 def test_a_growing_table_keeps_an_exact_sidecar_through_every_kind_of_commit(
     dice: Random, config: SidecarConfig

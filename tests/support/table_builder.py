@@ -13,6 +13,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -78,6 +79,14 @@ class TableBuilder:
             configuration=settings,
             column_mapping=column_mapping,
         )
+
+    def copy_to(self, folder: Path) -> TableBuilder:
+        """The table as it is, in another folder, which may be changed; its e-tags are other ones."""
+        shutil.copytree(self.path, folder, dirs_exist_ok=True)
+        table = copy.copy(self)
+        table.path, table.log = folder, folder / "_delta_log"
+        table.states, table._lines = [*self.states], [*self._lines]
+        return table
 
     @property
     def version(self) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -24,6 +26,7 @@ from tests.support.table_builder import TableBuilder
 
 LARGE = SidecarConfig(row_group_rows=250, row_groups_max=2)
 SMALL = SidecarConfig(row_group_rows=10, row_groups_max=2)
+FOLDERS: list[tempfile.TemporaryDirectory[str]] = []  # gone when the process ends
 OTHER_COMMIT = pytest.mark.long("another commit of the three in between")
 LAST_DAY = "date = '2026-02-20'"
 
@@ -32,7 +35,15 @@ def table_with_older_sidecar(
     folder: Path, *, files: int = 2000, config: SidecarConfig = LARGE
 ) -> TableBuilder:
     """A large checkpoint 1 with a sidecar; commits 2 to 4; checkpoint 4 without one; commits after it."""
-    table = TableBuilder(folder).commit(numbered_files(range(files // 2)))
+    return made_once(files, config).copy_to(folder)
+
+
+@cache
+def made_once(files: int, config: SidecarConfig) -> TableBuilder:
+    """Built once, and copied by whoever changes it."""
+    folder = tempfile.TemporaryDirectory(prefix="lazydelta-test-")
+    FOLDERS.append(folder)
+    table = TableBuilder(Path(folder.name)).commit(numbered_files(range(files // 2)))
     table.commit(numbered_files(range(files // 2, files))).checkpoint()
     build_sidecar(storage_of(table), config=config)
     table.commit([numbered_file(5, size=7), numbered_file(9001)], ["part-00007.parquet"])

@@ -28,9 +28,17 @@ from tests.support.table_builder import TableBuilder
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> TableBuilder:
+def table(made: TableBuilder, tmp_path: Path) -> TableBuilder:
     """Forty files in a checkpoint with its sidecar of five row groups."""
-    builder = TableBuilder(tmp_path / "table").commit(adds=numbered_files(range(40))).checkpoint()
+    return made.copy_to(tmp_path / "table")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> TableBuilder:
+    """Built once, and copied by whoever changes it."""
+    builder = (
+        TableBuilder(tmp_path_factory.mktemp("made")).commit(adds=numbered_files(range(40))).checkpoint()
+    )
     build_sidecar(storage_of(builder), config=CONFIG)
     return builder
 
