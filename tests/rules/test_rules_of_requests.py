@@ -167,18 +167,7 @@ def data_file(path: Path, value: int) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    "prefetch_size",
-    [
-        0,
-        pytest.param(
-            2,
-            marks=pytest.mark.xfail(
-                reason="once one thread has met the other version, the next one takes it for the first"
-            ),
-        ),
-    ],
-)
+@pytest.mark.parametrize("prefetch_size", [0, 2])
 def test_rows_are_of_one_version_of_a_data_file_whenever_it_is_replaced(
     s3_server: TableServer, proxy: HttpProxy, tmp_path: Path, prefetch_size: int
 ) -> None:

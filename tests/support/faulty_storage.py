@@ -76,6 +76,9 @@ class FaultyStorage:
     def scoped(self, deadline: Deadline | None = None) -> FaultyStorage:
         return FaultyStorage(self._inner.scoped(deadline), self._plan, self.log)
 
+    def forget_version(self, where: str) -> None:
+        self._inner.forget_version(where)
+
     def list_from(self, folder: str, after: str | None = None) -> Iterator[ObjectInfo]:
         kind = self._before("list_from", folder)
         yield from _cut_after_some(self._inner.list_from(folder, after), kind, folder)

@@ -15,8 +15,8 @@ def get_small(storage: Storage, name: str, bytes_max: int) -> bytes:
     for _ in range(limits.LISTINGS_MAX - 1):
         try:
             return _whole(storage, name, bytes_max)
-        except ObjectReplacedError:
-            continue  # it is read whole, so that what was there before does not matter: the hint changes
+        except ObjectReplacedError as replaced:  # it is read whole, and the hint changes: any version will do
+            storage.forget_version(replaced.where)
     return _whole(storage, name, bytes_max)
 
 

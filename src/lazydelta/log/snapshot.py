@@ -111,9 +111,12 @@ def pin_snapshot(
                 )
                 if damaged != known:
                     fallbacks.append(fell_back(storage.root, FallbackKind.CHECKPOINT_DAMAGED, told))
-            except ObjectReplacedError:  # another writer put the same checkpoint anew: it is read anew, too
+            except (
+                ObjectReplacedError
+            ) as replaced:  # another writer put the same checkpoint: it is read again
                 if listings >= limits.LISTINGS_MAX:
                     raise
+                storage.forget_version(replaced.where)
                 listings += 1
                 segment = find_segment(storage, segment.version, damaged)
             except CommitVanishedError as gone:  # a newer checkpoint may tell the same version

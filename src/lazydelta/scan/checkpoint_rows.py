@@ -60,6 +60,7 @@ def checkpoint_rows(replay: Replay, segment: LogSegment, mask: RemoveSet, *, tri
             is_last = tries >= limits.LISTINGS_MAX
             if not replay.config.enable_fallback or (is_last and isinstance(trouble, ObjectReplacedError)):
                 raise
+            replay.storage.forget_version(trouble.where)
             instead = _instead(replay, segment, handed_out, trouble, is_last=is_last)
         for keys in handed_out.all_keys():
             mask.remember(keys)
@@ -158,6 +159,7 @@ def _with_all_of(
         except (CheckpointVanishedError, ObjectReplacedError) as trouble:  # in its turn
             if trouble is again or not tries_left:
                 break
+            replay.storage.forget_version(trouble.where)
         except (CorruptLogError, VersionNotFoundError) as trouble:
             raise again from trouble
     raise again
@@ -184,9 +186,10 @@ def _table_of(replay: Replay, checkpoint: CheckpointFiles) -> str | None:
         with closing(CheckpointReader(replay.storage, checkpoint, replay.share)) as reader:
             try:
                 metadata = reader.state()[1]
-            except ObjectReplacedError:
+            except ObjectReplacedError as replaced:
                 if not tries_left:
                     raise
+                replay.storage.forget_version(replaced.where)
             else:
                 return None if metadata is None else metadata.id
     return None

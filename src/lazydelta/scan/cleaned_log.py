@@ -81,7 +81,8 @@ def _segment_now(replay: Replay, gone: CommitVanishedError) -> LogSegment | None
             raise gone
         if now.checkpoint is not None:
             check_table(replay, now, gone)
-    except (CheckpointVanishedError, ObjectReplacedError):
+    except (CheckpointVanishedError, ObjectReplacedError) as trouble:
+        replay.storage.forget_version(trouble.where)
         return None
     except (CorruptLogError, VersionNotFoundError):
         raise gone from None

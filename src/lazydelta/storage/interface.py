@@ -92,6 +92,13 @@ class Storage(Protocol):
         """
         ...
 
+    def forget_version(self, where: str) -> None:
+        """Before an object is read again from its beginning: it may be another one than the one read so far.
+
+        `where`: its address, as an `ObjectReplacedError` has it.
+        """
+        ...
+
 
 def past_end(where: str) -> ObjectTooShortError:
     """The error for a range that reaches past the end of its object."""

@@ -90,6 +90,10 @@ class LocalStorage:
         same.places = self.places
         return same
 
+    def forget_version(self, where: str) -> None:
+        """The file at this address may be another one from now on."""
+        self._versions.forget(where)
+
     def at(self, folder: str, root: str) -> LocalStorage:
         """Another folder, with the same counters and deadline."""
         return LocalStorage(
@@ -236,13 +240,13 @@ class LocalStorage:
             raise failure(error, uri_of(self._root, name)) from error
         finally:
             self._counters.finish(ticket, bytes_written=len(body) if written else 0)
-            self._versions.forget(self._path(name))
+            self._versions.forget(uri_of(self._root, name))
         return written
 
     def delete(self, name: str) -> bool:
         """Unlink the file."""
         ticket = self._begin("delete", name)
-        self._versions.forget(self._path(name))
+        self._versions.forget(uri_of(self._root, name))
         target = Path(self._path(name))
         try:
             self._roots.check_folder(str(target.parent), uri_of(self._root, name))
@@ -280,7 +284,7 @@ class LocalStorage:
         """The file is the one that was read before, and was not written over. Links to it do not count."""
         status = os.fstat(descriptor)
         version = f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}"
-        self._versions.check(self._path(name), version, uri_of(self._root, name))
+        self._versions.check(uri_of(self._root, name), version)
 
     def _next_chunk(self, descriptor: int, chunk_bytes: int, where: str) -> bytes:
         self._deadline.check(where)

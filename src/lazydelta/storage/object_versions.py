@@ -2,11 +2,12 @@
 
 Why: a file is read in many ranges at many moments. If somebody replaces it in between, the ranges still have
 the right lengths, and a mixture may even decode.
-Contract: the e-tag of the first range or stream of an object is remembered, and every later one must have the
-same. It comes with the answer, so that no request is added. What was read while the table was opened counts
-for each of its scans, what one scan read does not count for the next. A bounded number of objects is
-remembered, those used last. An object that turned out to be replaced is forgotten, so that reading it anew
-works. Whole objects (`get`) are one version anyhow, and some of them may change (`_last_checkpoint`).
+Contract: the e-tag of the first range or stream of an object is kept, and every later one must have the same,
+also after one that had another: requests side by side cannot agree on a second version. It comes with the
+answer, so that no request is added. What was read while the table was opened counts for each of its scans,
+what one scan read does not count for the next. A bounded number of objects is remembered, those used last.
+Whoever reads an object again from its beginning calls `forget` first. Whole objects (`get`) are one version
+anyhow, and some of them may change (`_last_checkpoint`).
 """
 
 from __future__ import annotations
@@ -19,41 +20,46 @@ from lazydelta.storage.interface import ObjectReplacedError
 
 
 class ObjectVersions:
-    """E-tags by key; those of `before` hold as well."""
+    """E-tags by the objects' addresses; those of `before` hold as well."""
 
     def __init__(self, before: ObjectVersions | None = None) -> None:
         self._before = before
         self._lock = threading.Lock()
         self._etags: OrderedDict[str, str] = OrderedDict()
 
-    def check(self, key: str, etag: str | None, where: str) -> None:
-        """Remember the e-tag, or raise where it is another than before."""
-        if etag is None:
+    def check(self, where: str, etag: str | None) -> None:
+        """Keep the e-tag if it is the object's first, or raise if it is another one."""
+        if etag is None or self._first(where, etag) == etag:
             return
-        known = self._known(key)
-        if known is None:
-            with self._lock:
-                known = self._etags.setdefault(key, etag)  # two may be first
-                if len(self._etags) > limits.OBJECT_VERSIONS_MAX:
-                    self._etags.popitem(last=False)
-        if known != etag:
-            self.forget(key)
-            raise replaced(where)
-
-    def forget(self, key: str) -> None:
-        """Whatever comes next is the object: it was written or deleted here, or is known to be another."""
-        with self._lock:
-            self._etags.pop(key, None)
         if self._before is not None:
-            self._before.forget(key)
+            self._before.forget(where)  # the next scan reads the object as it is now
+        raise replaced(where)
 
-    def _known(self, key: str) -> str | None:
+    def forget(self, where: str) -> None:
+        """The next read is of the object as it is now: it was written or deleted here, or is read again."""
         with self._lock:
-            known = self._etags.get(key)
+            self._etags.pop(where, None)
+        if self._before is not None:
+            self._before.forget(where)
+
+    def _first(self, where: str, etag: str) -> str:
+        """The first e-tag, which is this one if there is none yet."""
+        if self._before is not None:
+            etag = self._before._known(where) or etag
+        with self._lock:
+            first = self._etags.setdefault(where, etag)
+            self._etags.move_to_end(where)
+            if len(self._etags) > limits.OBJECT_VERSIONS_MAX:
+                self._etags.popitem(last=False)
+        return first
+
+    def _known(self, where: str) -> str | None:
+        with self._lock:
+            known = self._etags.get(where)
             if known is not None:
-                self._etags.move_to_end(key)
+                self._etags.move_to_end(where)
                 return known
-        return None if self._before is None else self._before._known(key)
+        return None if self._before is None else self._before._known(where)
 
 
 def replaced(where: str) -> ObjectReplacedError:

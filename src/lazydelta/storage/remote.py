@@ -88,6 +88,10 @@ class RemoteStorage:
         earlier = self._deadline.earlier(deadline)
         return RemoteStorage(self._link, counters, earlier, ObjectVersions(self._versions))
 
+    def forget_version(self, where: str) -> None:
+        """The object at this address may be another one from now on."""
+        self._versions.forget(where)
+
     def at(self, prefix: str, root: str) -> RemoteStorage:
         """Another place in the same container, with the same client, counters and deadline."""
         return RemoteStorage(self._link.at(prefix, root), self._counters, self._deadline, self._versions)
@@ -163,7 +167,7 @@ class RemoteStorage:
                 opening = partial(self._open_from, key, position, etag, size, whole)
                 attempt = partial(self._attempt, "get", name, opening, retrier)
                 result = self._link.with_renewal(attempt)
-                size, etag = self._same_object(key, result.meta, size, etag, where)
+                size, etag = self._same_object(result.meta, size, etag, where)
                 for chunk in self._chunks(name, result, chunk_bytes):
                     if position + len(chunk) > size:
                         _check_length(position + len(chunk), size, where)
@@ -188,7 +192,7 @@ class RemoteStorage:
         An attempt whose answer was lost may have written. If a later attempt finds an object with exactly
         our bytes, it is ours.
         """
-        key, _ = self._locate(name)
+        key, where = self._locate(name)
         attempts = 0
 
         def write() -> bool:
@@ -201,13 +205,13 @@ class RemoteStorage:
             return True
 
         written = self._request("put", name, write, written=lambda done: len(body) if done else 0)
-        self._versions.forget(key)
+        self._versions.forget(where)
         return written or (attempts > 1 and self.get(name) == body)
 
     def delete(self, name: str) -> bool:
         """Delete the object. S3 does not say whether there was one, so it is asked first."""
-        key, _ = self._locate(name)
-        self._versions.forget(key)
+        key, where = self._locate(name)
+        self._versions.forget(where)
         try:
             self._request("head", name, lambda: obstore.head(self._link.store, key))
             self._request("delete", name, lambda: obstore.delete(self._link.store, key))
@@ -232,7 +236,7 @@ class RemoteStorage:
 
         def fetch() -> bytes:
             result = obstore.get(self._link.store, key, options={"range": (start, start + length)})
-            self._versions.check(key, result.meta["e_tag"], where)
+            self._versions.check(where, result.meta["e_tag"])
             if result.range != (start, start + length):
                 raise past_end(where)
             body = result.bytes().to_bytes()
@@ -250,12 +254,12 @@ class RemoteStorage:
         return obstore.get(self._link.store, key, options=options)
 
     def _same_object(
-        self, key: str, meta: ObjectMeta, size: int | None, etag: str | None, where: str
+        self, meta: ObjectMeta, size: int | None, etag: str | None, where: str
     ) -> tuple[int, str | None]:
         """Size and e-tag of the stream's object; another size or e-tag than before is another object."""
         if size is not None and (meta["size"] != size or meta["e_tag"] != etag):
             raise replaced(where)
-        self._versions.check(key, meta["e_tag"], where)
+        self._versions.check(where, meta["e_tag"])
         return meta["size"], meta["e_tag"]
 
     def _chunks(self, name: str, result: GetResult, chunk_bytes: int) -> Iterator[bytes]:

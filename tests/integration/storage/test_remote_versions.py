@@ -47,7 +47,9 @@ def test_a_later_read_of_a_replaced_object_is_an_error_that_names_it(
         READS[second](scan)
     assert caught.value.where == f"{storage.root}/f"
     assert scan.counters.snapshot().requests - before <= (2 if second == "ranges" else 1)
-    READS[second](storage.scoped(Deadline.after(0)))  # another scan reads the new one
+    with pytest.raises(ObjectReplacedError):
+        READS[second](scan)  # nor does another request of the same scan go on with the new one
+    READS[second](storage.scoped(Deadline.after(0)))  # another scan reads it
 
 
 def test_a_file_object_notices_it_too(table_store: TableServer) -> None:

@@ -24,15 +24,36 @@ def replace(path: Path, body: bytes = BODY[::-1]) -> None:
 def test_another_version_than_at_first_is_an_error_that_names_the_object(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(BODY)
     (tmp_path / "y").write_bytes(BODY)
-    storage = open_storage(str(tmp_path), Settings()).scoped(Deadline())
+    opened = open_storage(str(tmp_path), Settings())
+    storage = opened.scoped(Deadline())
     assert storage.get_range("x", 0, 9) == storage.get_range("y", 0, 9) == BODY[:9]
     replace(tmp_path / "x")
     with pytest.raises(ObjectReplacedError, match="was replaced") as caught:
         storage.get_range("x", 0, 9)
     assert caught.value.where.endswith("/x")
     assert "read again" in caught.value.fix
-    assert storage.get_range("x", 0, 9) == BODY[::-1][:9]  # who reads anew reads the new one
     assert storage.get_range("y", 0, 9) == BODY[:9]
+    assert opened.scoped(Deadline()).get_range("x", 0, 9) == BODY[::-1][:9]
+
+
+@pytest.mark.parametrize("is_known_since_the_opening", [False, True])
+def test_the_first_version_stays_the_one_until_the_object_is_read_again_on_purpose(
+    tmp_path: Path, is_known_since_the_opening: bool
+) -> None:
+    """What reads side by side with the request that met the other version must not go on with it."""
+    (tmp_path / "x").write_bytes(BODY)
+    opening = open_storage(str(tmp_path), Settings())
+    scan = opening.scoped(Deadline())
+    (opening if is_known_since_the_opening else scan).get_range("x", 0, 9)
+    replace(tmp_path / "x")
+    for _ in range(3):
+        with pytest.raises(ObjectReplacedError) as caught:
+            scan.get_range("x", 9, 9)
+    scan.forget_version(caught.value.where)
+    assert scan.get_range("x", 0, 9) == BODY[::-1][:9]
+    replace(tmp_path / "x", BODY)
+    with pytest.raises(ObjectReplacedError):
+        scan.get_range("x", 9, 9)
 
 
 def test_what_was_read_at_the_opening_holds_for_scans_and_one_scan_does_not_bind_another(
