@@ -3,6 +3,7 @@
 Contract: thread-safe. `close` gives back whatever is still held; what comes afterwards, from a thread that
 had not noticed, counts for nothing. A share that was never closed holds only what `held` and `give` leave.
 `stop_waiting` and `close` end a wait in another thread at once, by an error, and the scan's deadline ends it.
+Threads of one share never wait for memory that the share holds.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ class MemoryShare:
         self._budget = budget or _budget.get() or PROCESS_MEMORY
         self._lock = threading.Lock()
         self._held = [0, 0, 0]  # by kind
+        self._taking = [threading.Lock() for _ in MemoryKind]  # by kind
         self._is_closed = False
         self._stop = threading.Event()
         self._until = self._timeout_seconds = math.inf
@@ -75,31 +77,36 @@ class MemoryShare:
         return True
 
     def take(self, byte_count: int, kind: MemoryKind) -> int:
-        """What is needed to go on, after a wait unless some of the kind is held; how much to give back."""
+        """What is needed to go on, after a wait unless some of the kind is held; how much to give back.
+
+        One thread of the scan stands in line for a kind. The others get theirs without a wait once it has its
+        piece, which it may not be able to give back before they go on.
+        """
         if self._is_closed or byte_count <= 0:
             return 0
-        try:
-            granted, seconds = self._budget.take(
-                byte_count, kind, may_wait=self._held[kind] == 0, stop=self._stop, until=self._until
-            )
-        except WaitTimedOutError:
-            raise StorageError(
-                f"the scan's deadline of {self._timeout_seconds:g} s passed while it waited for memory",
-                f"{self._where}; the memory of this process is held by other scans",
-                "raise scan_timeout_seconds or delta.memory.bytes, run fewer scans at once, or close those "
-                "that nobody reads from",
-            ) from None
-        except WaitStoppedError:
-            raise InvalidRequestError(
-                "the scan was closed while it waited for memory",
-                "the memory of this process",
-                "run the scan again; delta.memory.bytes gives scans more room",
-            ) from None
-        if seconds:
-            self.waits += 1
-            self.wait_seconds += seconds
-            log_event("waited for memory", kind=kind.name, byte_count=granted, seconds=seconds)
-        self._note(granted, kind)
+        with self._taking[kind]:
+            try:
+                granted, seconds = self._budget.take(
+                    byte_count, kind, may_wait=self._held[kind] == 0, stop=self._stop, until=self._until
+                )
+            except WaitTimedOutError:
+                raise StorageError(
+                    f"the scan's deadline of {self._timeout_seconds:g} s passed while it waited for memory",
+                    f"{self._where}; the memory of this process is held by other scans",
+                    "raise scan_timeout_seconds or delta.memory.bytes, run fewer scans at once, or close "
+                    "those that nobody reads from",
+                ) from None
+            except WaitStoppedError:
+                raise InvalidRequestError(
+                    "the scan was closed while it waited for memory",
+                    "the memory of this process",
+                    "run the scan again; delta.memory.bytes gives scans more room",
+                ) from None
+            if seconds:
+                self.waits += 1
+                self.wait_seconds += seconds
+                log_event("waited for memory", kind=kind.name, byte_count=granted, seconds=seconds)
+            self._note(granted, kind)
         return granted
 
     def give(self, byte_count: int, kind: MemoryKind = MemoryKind.AHEAD) -> None:

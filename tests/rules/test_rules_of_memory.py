@@ -50,15 +50,7 @@ def opened(folder: Path) -> Iterator[ld.Table]:
         pytest.param(None, 0, id="whole files"),
         pytest.param(["value"], 0, id="one column"),
         pytest.param(["value"], 2, id="one column, read ahead"),
-        pytest.param(
-            None,
-            2,
-            id="whole files, read ahead",
-            marks=pytest.mark.xfail(
-                reason="a thread that reads ahead takes the memory that its own consumer stands in line for",
-                run=False,  # it happens now and then, and lasts until the deadline
-            ),
-        ),
+        pytest.param(None, 2, id="whole files, read ahead"),
     ],
 )
 def test_many_scans_of_rows_in_little_memory_all_come_to_their_end(

@@ -119,6 +119,45 @@ def test_a_scan_that_holds_a_piece_never_waits_for_the_next() -> None:
     assert first.waits == second.waits == 0
 
 
+@pytest.mark.parametrize("kind", [LOG, ROWS])
+def test_threads_of_one_scan_do_not_wait_for_memory_that_the_scan_holds(kind: MemoryKind) -> None:
+    budget = MemoryBudget(1000, wait_seconds=600)
+    for _ in range(3):
+        budget.take(250, kind)
+    share = MemoryShare(budget)
+    threads = [beside(lambda: share.take(250, kind)) for _ in range(4)]
+    assert eventually(lambda: budget.use().waiting > 0)
+    budget.give(250, kind)  # a piece for the first of them, and no more
+    for thread in threads:
+        thread.join(PATIENCE_SECONDS)
+    assert not any(thread.is_alive() for thread in threads)
+    assert share.held_bytes == 1000
+    assert share.waits == budget.use().waits == 1
+    assert budget.use().overdrafts == 0
+
+
+def test_all_threads_of_a_scan_stop_waiting() -> None:
+    budget = MemoryBudget(1000, wait_seconds=600)
+    for _ in range(3):
+        budget.take(250, ROWS)
+    share = MemoryShare(budget)
+    errors: list[InvalidRequestError] = []
+
+    def wait() -> None:
+        try:
+            share.take(250, ROWS)
+        except InvalidRequestError as error:
+            errors.append(error)
+
+    threads = [beside(wait) for _ in range(4)]
+    assert eventually(lambda: budget.use().waiting > 0)
+    share.stop_waiting()
+    for thread in threads:
+        thread.join(PATIENCE_SECONDS)
+    assert len(errors) == 4
+    assert (budget.use().waiting, budget.use().held_bytes) == (0, 750)
+
+
 def test_where_nothing_comes_back_the_first_in_line_goes_on_and_is_counted() -> None:
     budget = MemoryBudget(1000, wait_seconds=0.05)
     for _ in range(3):
