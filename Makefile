@@ -7,7 +7,7 @@ CACHE := $(CURDIR)/.cache
 # Processes that run tests side by side; `make WORKERS=0 test` runs all in one.
 WORKERS ?= 2
 # Above the first number `make test` warns, above the second it fails.
-CPU_MINUTES ?= 100,120
+CPU_MINUTES ?= 35,60
 # Runs a command so that it finds Java 17 or newer; where there is none, it is fetched into the cache.
 WITH_JAVA := $(BIN)/python requirements/machine.py with-java
 PYTEST := $(BIN)/pytest --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
