@@ -37,7 +37,7 @@ check: venv ## Format, lint, types, import contracts: no tests, under a minute w
 	$(BIN)/lint-imports
 
 # PACKAGE=scan runs tests/unit/scan, and the files of tests/property whose names begin with it.
-UNIT := tests/unit tests/property tests/test_tidy.py tests/test_private_parts.py tests/test_walk.py
+UNIT := tests/unit tests/property tests/test_tidy.py tests/test_private_parts.py tests/test_testing_page.py tests/test_walk.py
 unit: venv ## The fast tests: no Spark, no servers; PACKAGE=scan runs those of one package.
 	$(PYTEST) $(if $(PACKAGE),tests/unit/$(PACKAGE) $(wildcard tests/property/test_$(PACKAGE)*.py),$(UNIT))
 

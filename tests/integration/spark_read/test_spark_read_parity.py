@@ -1,4 +1,4 @@
-"""Golden tables in Spark; random ones are in `tests/property/test_rows_as_engines_read.py`."""
+"""Golden tables in Spark; random ones are in `tests/integration/test_rows_as_engines_read.py`."""
 
 from __future__ import annotations
 
