@@ -35,7 +35,8 @@ def opened(browser: Browser, address: str, *, script: str = "", **context: Any) 
             page.add_init_script(script)
         page.goto(address)
         yield page
-    assert [told for told in complaints if not told.startswith(_NETWORK)] == []
+    wrong = [told for told in complaints if not told.startswith(_NETWORK)]
+    assert wrong == [], wrong
 
 
 def type_query(page: Page, text: str, language: str = "sql") -> None:
