@@ -16,7 +16,7 @@ from tests.support.serving import RunningServer, running_server
 
 SPAN = r"[\d,.]+ m?s"  # of time, on whatever machine
 ENDLESS = "select count(*) from range(100000000000) as t(a) where a % 7 = 1"
-# Whether something is drawn on the chart. A copy is read: the browser complains of a canvas that is read often.
+# Whether something is drawn on the chart, read from a copy: the browser complains of canvases read often.
 HAS_INK = """() => {
   const chart = document.querySelector("#panel-chart canvas");
   const copy = Object.assign(document.createElement("canvas"), { width: chart.width, height: chart.height });
