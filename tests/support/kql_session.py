@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -29,8 +30,8 @@ class Shaped(msgspec.Struct, frozen=True):
 class KqlSession:
     """A session of DuckDB whose tables change; queries are translated once."""
 
-    def __init__(self, session: Duck) -> None:
-        self._session = session
+    def __init__(self, session: Duck, now: dt.datetime | None = None) -> None:
+        self._session, self._now = session, now
         self._schemas: dict[str, pa.Schema] = {}
         self._translated = cache(self._translate)
 
@@ -69,16 +70,16 @@ class KqlSession:
         return self._session.sql(text).fetchall()
 
     def _translate(self, text: str) -> Translated:
-        translated = translate(text, KqlCatalog(self._schemas))
+        translated = translate(text, KqlCatalog(self._schemas), now=self._now)
         install(self._session, translated.sql)
         return translated
 
 
 @contextmanager
-def kql_session() -> Iterator[KqlSession]:
-    """A session, closed at the end."""
+def kql_session(now: dt.datetime | None = None) -> Iterator[KqlSession]:
+    """A session, closed at the end; `now` is the moment of `now()`."""
     session = open_session(SqlOptions())
     try:
-        yield KqlSession(session)
+        yield KqlSession(session, now)
     finally:
         close_session(session)
