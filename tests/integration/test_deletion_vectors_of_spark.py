@@ -9,6 +9,7 @@ import pytest
 
 import lazydelta as ld
 from lazydelta.protocol.actions import DeletionVector
+from tests.support.spark_settings import configured
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 ROW_COUNT = 140_000  # of one file: three containers of 65,536 rows
+# What the session of the tests switches off, because its tables are small.
+FOR_MANY_ROWS = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
 FEW_ROWS = 3_000
 VECTORS = "'delta.enableDeletionVectors' = 'true'"
 
@@ -61,13 +64,14 @@ def test_rows_that_spark_deleted_do_not_come_out(spark: SparkSession, tmp_path: 
         f"tblproperties ({VECTORS})"
     )
     kinds = ", ".join(f"'{kind}'" for kind in DELETIONS)
-    spark.sql(
-        f"insert into {name} select id, concat('row ', id), kind from range(0, {ROW_COUNT}, 1, 1) "
-        f"lateral view explode(array({kinds})) as kind"
-    )
-    assert len(list(ld.open(str(tmp_path / "t")).scan().files())) == len(DELETIONS)
     deleted = " or ".join(f"(kind = '{kind}' and ({rows}))" for kind, rows in DELETIONS.items())
-    spark.sql(f"delete from {name} where {deleted}")
+    with configured(spark, FOR_MANY_ROWS):
+        spark.sql(
+            f"insert into {name} select id, concat('row ', id), kind from range(0, {ROW_COUNT}, 1, 1) "
+            f"lateral view explode(array({kinds})) as kind"
+        )
+        assert len(list(ld.open(str(tmp_path / "t")).scan().files())) == len(DELETIONS)
+        spark.sql(f"delete from {name} where {deleted}")
     assert len(vectors_of(tmp_path / "t")) == len(DELETIONS)
     assert_same_rows(spark, name, tmp_path / "t", "kind")
 

@@ -119,6 +119,7 @@ def test_people_get_progress_on_stderr_and_a_summary_on_stdout(tmp_path: Path) -
     assert noise == []
 
 
+@pytest.mark.long("another start of Java; the setting itself is in test_stream.py")
 def test_a_stream_can_be_told_to_read_everything_again(spark: SparkSession, tmp_path: Path) -> None:
     source, target = write_json(tmp_path / "in", ROWS), tmp_path / "out"
     first = {"checkpoint_location": str(tmp_path / "one"), "format": "json", "write_sidecar": False}
@@ -131,6 +132,7 @@ def test_a_stream_can_be_told_to_read_everything_again(spark: SparkSession, tmp_
     assert spark.read.format("delta").load(str(target)).count() == 6
 
 
+@pytest.mark.long("another start of Java; the error itself is in test_ingest_bad_input.py")
 def test_a_wrong_source_ends_with_words_and_code_2(tmp_path: Path) -> None:
     done = lazydelta_ingest(tmp_path / "nowhere", tmp_path / "out", "--event-time", "ts", *FAST)
     assert (done.returncode, done.stdout) == (2, "")
@@ -139,6 +141,7 @@ def test_a_wrong_source_ends_with_words_and_code_2(tmp_path: Path) -> None:
     assert "\tat " not in done.stderr
 
 
+@pytest.mark.long("three starts of Java with pauses between them")
 def test_jars_that_cannot_be_fetched_say_what_to_set(tmp_path: Path) -> None:
     with busy_repository() as (url, asked):
         variables = {CACHE_VARIABLE: str(tmp_path / "cache"), MAVEN_VARIABLE: url}

@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
-from typer.testing import CliRunner
 
-from lazydelta.cli.app import app
 from lazydelta.errors import AccessDeniedError
 from lazydelta.sidecar import SidecarConfig
 from lazydelta.spark import IngestSummary, ingest, ingest_stream, read
@@ -24,7 +22,7 @@ from lazydelta.upkeep.verify import verify_sidecar
 from tests.support.ingesting import write_json
 from tests.support.lake import Lake, hadoop_settings
 from tests.support.sidecar_twin import comparable, sidecar_rows
-from tests.support.spark import AZURE_PACKAGE, FAST_SETTINGS, cache_folder
+from tests.support.spark import AZURE_PACKAGE, FAST_SETTINGS, cache_folder, run_command
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,9 +76,7 @@ def run(spark: SparkSession, lake: Lake, source: Path, url: str, **settings: Any
 def command(lake: Lake, *arguments: str) -> dict[str, Any]:
     """A command of the CLI on the shared session; its answer."""
     options = [text for key, value in lake.options.items() for text in ("--storage-option", f"{key}={value}")]
-    done = CliRunner().invoke(app, [*arguments, *options, "--json"], catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    answer: dict[str, Any] = json.loads(done.stdout)
+    answer: dict[str, Any] = json.loads(run_command(*arguments, *options, "--json").stdout)
     return answer
 
 
@@ -189,6 +185,7 @@ def test_a_store_that_refuses_writes_leaves_the_table_at_its_last_commit(
     assert verify_sidecar(lake.storage(url), config=SidecarConfig()).is_ok
 
 
+@pytest.mark.long("the same on a store; local folders are in test_ingest_bad_input.py")
 def test_a_sidecar_folder_that_cannot_be_written_costs_the_sidecar_not_the_rows(
     spark: SparkSession, lake: Lake, tmp_path: Path
 ) -> None:
@@ -227,6 +224,9 @@ def test_a_stream_keeps_its_place_in_the_store(spark: SparkSession, lake: Lake, 
     assert verify_sidecar(lake.storage(url), config=SidecarConfig()).is_ok
 
 
+@pytest.mark.long(
+    "a Java of its own; settings files are in test_ingest_command.py and test_pipeline_settings.py"
+)
 def test_the_command_takes_connector_and_credentials_from_the_settings_file(
     lake: Lake, tmp_path: Path
 ) -> None:

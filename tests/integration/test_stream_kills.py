@@ -1,4 +1,4 @@
-"""A stream that is killed again and again, Java included: afterwards every row is there, and there once.
+"""A stream that is killed, Java included: afterwards every row is there, and there once.
 
 Nothing in the product knows of these tests: a kill is aimed by what appears on disk, the process waits for it
 before the next step (`tests.support.held_stream`), and what it left is looked at afterwards. Kills at random
@@ -14,20 +14,22 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from deltalake import DeltaTable
 
-from lazydelta.settings import Settings
-from lazydelta.sidecar import SidecarConfig
-from lazydelta.storage import open_storage
-from lazydelta.upkeep.verify import verify_sidecar
+from lazydelta.spark import ingest_stream
+from tests.support.spark import run_command
 from tests.support.stream_process import StreamProcess
 from tests.support.stream_steps import STEPS, Left, Step
 from tests.support.stream_world import Sight, StreamWorld, batches_in
 from tests.support.telemetry_rows import TelemetryFiles
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
 
 FILES_PER_RUN = 4  # enough for a checkpoint and its sidecar
 RANDOM_KILLS = 2
@@ -66,7 +68,28 @@ def started(world: StreamWorld, tmp_path: Path) -> Iterator[Callable[..., Stream
             process.kill()
 
 
-@pytest.mark.timeout(1800)  # nine starts of Java, on a machine that may be busy
+def test_killed_in_a_batch_it_goes_on_where_it_was(
+    spark: SparkSession, world: StreamWorld, started: Callable[..., StreamProcess]
+) -> None:
+    """Wherever in a batch the kill arrives; the loop over all steps is below."""
+    telemetry = TelemetryFiles(world.source)
+    for _ in range(4):
+        telemetry.add(rows=20, bad=3)
+    process = started(*CONTINUOUS)
+    assert process.wait_for(lambda: world.look().begun >= 1), process.output()
+    assert process.is_running(), process.output()
+    process.kill()
+    ended = ingest_stream(
+        str(world.source), str(world.target), session=spark, checkpoint_location=str(world.location),
+        event_time="timestamp", format="json", options={"maxFilesPerTrigger": "1"},
+    )  # fmt: skip
+    assert ended.ended == "drained"
+    _assert_every_row_once(world, telemetry)
+    _assert_sidecar_is_right(world)
+
+
+@pytest.mark.long("nine starts of Java: a kill at every step of a batch, and at random")
+@pytest.mark.timeout(1800)
 def test_killed_at_every_step_and_at_random_every_row_is_there_once(
     world: StreamWorld, started: Callable[..., StreamProcess]
 ) -> None:
@@ -119,12 +142,16 @@ def _assert_every_row_once(world: StreamWorld, telemetry: TelemetryFiles) -> Non
 
 def _assert_sidecar_is_right(world: StreamWorld) -> None:
     assert world.look().manifests > 0
-    storage = open_storage(str(world.target), Settings())
-    assert verify_sidecar(storage, config=SidecarConfig()).is_ok
+    run_command("sidecar", "verify", world.target)
 
 
 @pytest.mark.parametrize(
-    ("number", "whole_group"), [(signal.SIGTERM, False), (signal.SIGTERM, True), (signal.SIGINT, True)]
+    ("number", "whole_group"),
+    [
+        (signal.SIGTERM, True),
+        pytest.param(signal.SIGTERM, False, marks=pytest.mark.long("another start of Java")),
+        pytest.param(signal.SIGINT, True, marks=pytest.mark.long("another start of Java")),
+    ],
 )
 def test_asked_to_stop_it_finishes_the_batch_and_sums_up(
     number: signal.Signals, whole_group: bool, world: StreamWorld, started: Callable[..., StreamProcess]
@@ -145,6 +172,7 @@ def test_asked_to_stop_it_finishes_the_batch_and_sums_up(
     assert "Traceback" not in process.output()
 
 
+@pytest.mark.long("another start of Java; what a second signal does is in test_stream_rules.py")
 def test_asked_twice_it_ends_at_once(world: StreamWorld, started: Callable[..., StreamProcess]) -> None:
     telemetry = TelemetryFiles(world.source)
     for _ in range(2):
