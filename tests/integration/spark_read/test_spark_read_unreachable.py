@@ -1,8 +1,7 @@
-"""Executors that do not reach the store: an error in words and in time, whoever reads."""
+"""Executors that do not reach the store: an error in words, whoever reads."""
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,15 +18,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
-SECONDS_MAX = 90.0
 
 
 def failure(frame: DataFrame) -> str:
-    """What the user is told, in bounded time."""
-    started = time.monotonic()
+    """What the user is told."""
     with pytest.raises(Exception, match=r"(?i)exception") as error:
         frame.collect()
-    assert time.monotonic() - started < SECONDS_MAX
     return str(error.value)
 
 
