@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import Run
+from tests.support.command_line import Run, run_process
 
 
 def test_print_config_shows_what_holds_and_hides_secrets(run: Run, tmp_path: Path) -> None:
@@ -104,20 +104,21 @@ def test_what_is_missing_is_named(run: Run) -> None:
     assert "ingest.target is missing" in run("ingest", "in", "--event-time", "ts").err
 
 
-def test_no_java_is_told_before_spark_is_tried(run: Run, tmp_path: Path) -> None:
-    ended = run("ingest", "in", "out", "--event-time", "ts", JAVA_HOME=str(tmp_path))
+def test_no_java_is_told_before_spark_is_tried(tmp_path: Path) -> None:
+    # in a process: one that has a session of Spark needs no Java
+    ended = run_process("ingest", "in", "out", "--event-time", "ts", JAVA_HOME=str(tmp_path))
     assert ended.exit_code == 1
     assert "error: Spark needs Java, and there is none" in ended.err
     assert "install Java 17" in ended.err
 
 
 @pytest.mark.parametrize("more", [["--print-config"], ["--json"], []])
-def test_a_signature_in_an_address_is_not_shown(run: Run, tmp_path: Path, more: list[str]) -> None:
+def test_a_signature_in_an_address_is_not_shown(tmp_path: Path, more: list[str]) -> None:
     source, target = (
         "wasbs://c@a.blob.core.windows.net/in?sv=1&sig=HUSH",
         "https://a.blob.core.windows.net/c/t&sig=HUSH",
     )
     words = ["ingest", source, target, "--event-time", "ts", "--rejects", "s3://k:HUSH/x@b/r", *more]
-    ended = run(*words, JAVA_HOME=str(tmp_path))
+    ended = run_process(*words, JAVA_HOME=str(tmp_path))
     assert ended.out or ended.err
     assert "HUSH" not in ended.out + ended.err
