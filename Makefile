@@ -47,8 +47,9 @@ walk: venv ## Record in docs/architecture.md what the code passes through for an
 test: venv check ## Everything: lint, types, imports, all tests with their real servers.
 	$(WITH_JAVA) $(PYTEST) --cache-clear --cpu-minutes $(CPU_MINUTES)
 
-test-long: venv ## What repeats or stresses: kill loops, soaks, large tables, all variations. Hours.
-	$(WITH_JAVA) $(PYTEST) --long
+test-long: venv ## What repeats or stresses: kill loops, soaks, large tables, many random examples. Hours.
+	$(WITH_JAVA) $(PYTEST) --long --timeout 3600
+	LAZYDELTA_EXAMPLES=400 $(PYTEST) --timeout 3600 tests/property
 
 # Options, such as MUTANTS="--seed 2 --only scan"; MUTANTS=--help lists them.
 .PHONY: mutants

@@ -15,6 +15,7 @@ from bench.spec import TableSpec
 _OVER_IMPORT_BYTES_MAX = 300 << 20
 _BUILD = """
 import json, sys
+import pyarrow.compute, pyarrow.dataset, pyarrow.parquet
 from lazydelta.settings import build_settings
 from lazydelta.sidecar.format.config import SidecarConfig
 from lazydelta.storage import open_storage

@@ -1,7 +1,7 @@
 """CPU time of each test and of the whole run, with that of the processes that tests start.
 
 `--cpu-minutes WARN,FAIL` prints the total and the ten most expensive tests at the end of a run, warns above
-the first number and fails above the second. `--costs FILE` writes a line of JSON for each test and each slow
+the first number and fails above the second. `--costs=FILE` writes a line of JSON for each test and each slow
 fixture; `python -m tests.support.costs FILE` sums them by folder, file and fixture.
 """
 
