@@ -143,7 +143,7 @@ def test_a_limit_ends_the_traversal_where_partitions_decide(
     table: ld.Table, where: str | None, order: str | None
 ) -> None:
     scan = table.scan(where, order=order, limit=2 * ROWS_A_FILE + 1)
-    assert len(rows_of(scan)) == 2 * ROWS_A_FILE + 1
+    assert len(rows_of(scan, prefetch_size=0)) == 2 * ROWS_A_FILE + 1
     report = scan.explain().rows
     assert report is not None
     assert (report.limit_ends_traversal, report.files_opened) == (True, 3)
