@@ -6,7 +6,7 @@ Contract: the e-tag of the first range or stream of an object is kept, and every
 also after one that had another: requests side by side cannot agree on a second version. It comes with the
 answer, so that no request is added. What was read while the table was opened counts for each of its scans,
 what one scan read does not count for the next. A bounded number of objects is remembered, those used last.
-Whoever reads an object again from its beginning calls `forget` first. Whole objects (`get`) are one version
+A caller that reads an object again from its start calls `forget` first. Whole objects (`get`) are one version
 anyhow, and some of them may change (`_last_checkpoint`).
 """
 

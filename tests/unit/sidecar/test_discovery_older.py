@@ -40,7 +40,7 @@ def table_with_older_sidecar(
 
 @cache
 def made_once(files: int, config: SidecarConfig) -> TableBuilder:
-    """Built once, and copied by whoever changes it."""
+    """Built once, and copied by each test that changes it."""
     folder = tempfile.TemporaryDirectory(prefix="lazydelta-test-")
     FOLDERS.append(folder)
     table = TableBuilder(Path(folder.name)).commit(numbered_files(range(files // 2)))

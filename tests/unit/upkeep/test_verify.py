@@ -60,7 +60,7 @@ def table(made: TableBuilder, tmp_path: Path) -> TableBuilder:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> TableBuilder:
-    """Built once, and copied by whoever changes it."""
+    """Built once, and copied by each test that changes it."""
     builder = (
         TableBuilder(tmp_path_factory.mktemp("made")).commit(adds=numbered_files(range(40))).checkpoint()
     )
